@@ -19,6 +19,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -249,7 +250,18 @@ _OfSites = tuple[_Sites, _BySteps, _Leaks, dict[str, int]]
 
 
 def _read_sites(reading: RankReading, step: re.Pattern[str]) -> _OfSites:
-    """Return what sites and steps of one rank add, its leaks, and how many steps it has: the most, and all."""
+    """Return what sites and steps of one rank add, its leaks, and how many steps it has: the most, and all.
+
+    Two analyses of a report ask for it; it is not to be changed.
+    """
+    own = replace(reading, left_out=Counter())
+    asked = "sites", step, reading.options.by, reading.window
+    sites, left_out = reading.reader.once(asked, lambda: (_sites_of_rank(own, step), own.left_out))
+    reading.also_left_out(left_out)
+    return sites
+
+
+def _sites_of_rank(reading: RankReading, step: re.Pattern[str]) -> _OfSites:
     allocations = read_allocations(reading)
     if not len(allocations.row):
         return {}, {}, {}, {}

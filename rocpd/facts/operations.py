@@ -7,6 +7,7 @@ per operation. Rows with invalid timestamps are left out and counted.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -153,8 +154,13 @@ class OperationNames:
 
 def kinds_of(ops: Ops, categories: Categories, names: OperationNames) -> Ints:
     """Return of each operation whether it computes, communicates or copies: a number in `KINDS`."""
-    kernels = [COMMUNICATION if is_communication(categories.of(full)) else COMPUTE for full in names.full]
-    return np.where(ops.kind == COPY, COPIES, np.array(kernels, np.int64)[ops.name])
+    return np.where(ops.kind == COPY, COPIES, _kinds_of_kernels(categories, tuple(names.full))[ops.name])
+
+
+@functools.lru_cache(64)  # analysis after analysis, rank after rank
+def _kinds_of_kernels(categories: Categories, names: tuple[str | None, ...]) -> Ints:
+    kinds = [COMMUNICATION if is_communication(categories.of(name)) else COMPUTE for name in names]
+    return np.array(kinds, np.int64)
 
 
 def split(ops: Ops, categories: Categories, names: OperationNames) -> dict[str, Ints]:

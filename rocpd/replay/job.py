@@ -295,7 +295,10 @@ class _Joining:
             for each in zip(*(p.columns() for p in every), strict=True)
         ]
         kinds[_NAME] = np.dtype(small(len(self.codes)))
-        points = Points(time, *(np.full(len(time), *each) for each in zip(_AT_MEETINGS, kinds[1:], strict=True)))
+        # No value yet: what a rank has goes there as its own columns are let go.
+        points = Points(time, *(np.empty(len(time), kind) for kind in kinds[1:]))
+        for column, value in zip(points.columns()[1:], _AT_MEETINGS, strict=True):
+            column[self.count :] = value
         for rank, codes in zip(_few_at_once(self.graphs), names, strict=True):
             own, graph = points.take(slice(*self.own[rank])), self.graphs[rank]
             for into, column in zip(own.columns(), graph.points.columns(), strict=True):

@@ -285,15 +285,12 @@ class _Joining:
 
         The graphs have views of them from then on.
         """
-        every = [graph.points for graph in self.graphs.values()]
         names = [
             np.array([*(self.codes.setdefault(text, len(self.codes)) for text in graph.names), -1], np.int64)
             for graph in self.graphs.values()
         ]
-        kinds = [
-            np.result_type(*{column.dtype for column in each})
-            for each in zip(*(p.columns() for p in every), strict=True)
-        ]
+        every = zip(*((c.dtype for c in graph.points.columns()) for graph in self.graphs.values()), strict=True)
+        kinds = [np.result_type(*set(each)) for each in every]
         kinds[_NAME] = np.dtype(small(len(self.codes)))
         # No value yet: what a rank has goes there as its own columns are let go.
         points = Points(time, *(np.empty(len(time), kind) for kind in kinds[1:]))

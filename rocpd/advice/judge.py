@@ -101,8 +101,9 @@ def advise(
 
 
 def tables_of_rules(rules: Mapping[str, Rule]) -> frozenset[str]:
-    """Return the tables that rules need."""
-    return _OF_JOB.union(need.table for rule in rules.values() for need in rule.needs)
+    """Return the tables that rules read."""
+    needed = (need.table for rule in rules.values() for need in rule.needs)
+    return _OF_JOB.union(needed, *(rule.besides for rule in rules.values()))
 
 
 def questions(tables: Iterable[str]) -> dict[str, By | None]:

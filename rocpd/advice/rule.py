@@ -73,6 +73,7 @@ class Rule:
         is_fault: whether its findings are about what takes longer than its equals, other ranks or steps; the others
             ask for another program, which seldom gains all that it may.
         is_bounded: whether nobody gains more than the time that a finding is about, whatever a replay says.
+        besides: further tables that it reads, where there are such.
     """
 
     id: str
@@ -89,6 +90,7 @@ class Rule:
     reference: str | None = None
     is_fault: bool = False
     is_bounded: bool = False
+    besides: tuple[str, ...] = ()
 
     def found(self, case: Case) -> Iterator[Finding]:
         """Yield the problems that it finds, with what it says of all of them. Raises `CannotLookError`."""

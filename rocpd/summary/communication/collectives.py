@@ -90,6 +90,7 @@ TABLES = by_name(
             "caused_wait_ns", "ns", "how long others waited as it came last, whoever held it up: `causes` says who does"
         ),
         Field("own_wait_ns", "ns", "how long it waited for others"),
+        Field("cost_ns", "ns", "a step would take less without it, as in `causes`; NULL: nothing; by rank only"),
         Field("steps_last", "", "in how many steps it came last of the ranks that do the same; by rank only", True),
         Field("compute_by_peers", "", "what it computes, by what others usually take for the same; by rank only", True),
         title="Waiting that ranks cause",
@@ -570,10 +571,11 @@ def _straggler_rows(by: By, waiting: Waiting, judgement: Judgement) -> list[tupl
     """Return the rows of the table; those that hold others up come first."""
     rows = waiting.straggler_rows()
     if by is not By.RANK:
-        return [(*row, None, None) for row in rows]
+        return [(*row, None, None, None) for row in rows]
     worst = {rank: number for number, rank in enumerate(judgement.culprits)}
     ordered = sorted(rows, key=lambda row: worst.get(row[0], len(worst)))
-    return [(*row, judgement.last.get(row[0]), judgement.compute.get(row[0])) for row in ordered]
+    known = judgement.costs, judgement.last, judgement.compute
+    return [(*row, *(values.get(row[0]) for values in known)) for row in ordered]
 
 
 def _transfers(partners: Partners, clocks: Clocks) -> tuple[Any, ...]:

@@ -129,6 +129,7 @@ class Judgement:
         usual: a rank that computes as long as most, beside the worst one; None without culprits.
         replays: returns the job, to be replayed with changes; None where nothing shows its steps.
         causes: rows of the table `causes`: the numbers of the verdict.
+        costs: rank -> what a step would take less without it, of those of `causes` [ns].
     """
 
     findings: tuple[Finding, ...]
@@ -140,6 +141,7 @@ class Judgement:
     usual: int | None = None
     replays: Callable[[], Replays] | None = None
     causes: tuple[Row, ...] = ()
+    costs: Mapping[int, float] = field(default_factory=dict)
 
 
 def unknown(text: str) -> Judgement:
@@ -201,8 +203,11 @@ def judge(
     culprits = _culprits(found) if findings[0].verdict is Verdict.PROBLEM else ()
     usual = _usual(found, culprits) if culprits else None
     last = came_last(groups, pieces, clocks)
-    causes = () if findings[0].verdict is Verdict.UNKNOWN else tuple(_rows(found, members))
-    return replace(judgement, findings=findings, culprits=culprits, last=last, usual=usual, causes=causes)
+    said = replace(judgement, findings=findings, culprits=culprits, last=last, usual=usual)
+    if findings[0].verdict is Verdict.UNKNOWN:
+        return said
+    costs = {cause.ranks[0]: cause.costs for cause in found.causes if cause.kind is CauseKind.RANK and _matters(cause)}
+    return replace(said, causes=tuple(_rows(found, members)), costs=costs)
 
 
 def _rows(found: Blame, members: Members) -> Iterator[Row]:

@@ -383,6 +383,16 @@ def test_a_late_rank_and_one_that_computes_longer_are_both_named(tmp_path: Path)
     assert 60 < sum(waiting) <= 100, waiting  # of all the waiting, however many causes it has
 
 
+def test_a_link_is_not_explained_by_kernels_of_a_rank(tmp_path: Path) -> None:
+    """The straggler that costs less than a link comes after it: its kernels say why it is slow."""
+    layout = LAYOUTS["tensor and data, two nodes"]
+    files = simulate(JobOptions(tmp_path, steps=12, seed=5, plant="slow-link=6,straggler=8", **layout))
+    with rocpd.connect(files) as session:
+        link, straggler = (each for each in session.summary("stragglers").findings if each.rule == "comm.straggler")
+    assert link.text.endswith("a slow link")
+    assert straggler.text.endswith("a straggler; the same kernels and grids")
+
+
 def test_pairs_that_overlap_on_one_clock_are_told_apart_by_their_ends(open_job: OpenJob) -> None:
     """Pairs 0, 2 and 1, 3: rank 3 is late, for which rank 1 waits, and nobody else."""
     ranks = [Member(number) for number in range(4)]

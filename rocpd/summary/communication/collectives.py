@@ -338,7 +338,7 @@ class Blamed:
     explained: Explanation | None = None
 
 
-_BLAMED = Fact("blamed", 6, (Blamed, Blame, Cause, CauseKind, Explanation))
+_BLAMED = Fact("blamed", 7, (Blamed, Blame, Cause, CauseKind, Explanation))
 
 
 class KeptBlame:
@@ -467,14 +467,14 @@ def _lacking(session: Federation, channels: Sequence[Channel]) -> str:
 
 
 def _explanation(session: Federation, judgement: Judgement, pieces: Periods) -> Explanation:
-    """Return the cause, as far as two files show it; of a late host with its function."""
+    """Return what the worst of those to blame takes longer for, as far as two files show it; of a host its function."""
     assert judgement.usual is not None
     late, usual = judgement.culprits[0], judgement.usual
     if not {late, usual} <= set(pieces.ranks):  # one was killed before these steps
         return Explanation("", {})
     both = session.reader(late), session.reader(usual)
     # Where its host takes longer, kernels and clocks explain nothing.
-    by_host = judgement.findings[0].evidence.get("mainly") == OF_HOST
+    by_host = judgement.findings[judgement.accused].evidence.get("mainly") == OF_HOST
     causes = [function_of(*both, pieces) or Explanation("", {}) if by_host else cause_of(*both, pieces, load(None))]
     evidence = {name: value for cause in causes for name, value in cause.evidence.items()}
     return Explanation("; ".join(cause.text for cause in causes if cause.text), evidence)
@@ -482,12 +482,12 @@ def _explanation(session: Federation, judgement: Judgement, pieces: Periods) -> 
 
 def _explained(judgement: Judgement, cause: Explanation | None) -> Judgement:
     """Return the verdict with the cause."""
-    finding, *others = judgement.findings
     if not cause:
         return judgement
-    text = "; ".join(filter(None, (finding.text, cause.text)))
-    explained = replace(finding, text=text, evidence={**finding.evidence, **cause.evidence})
-    return replace(judgement, findings=(explained, *others))
+    findings, at = list(judgement.findings), judgement.accused
+    text = "; ".join(filter(None, (findings[at].text, cause.text)))
+    findings[at] = replace(findings[at], text=text, evidence={**findings[at].evidence, **cause.evidence})
+    return replace(judgement, findings=tuple(findings))
 
 
 def _count(channels: Iterable[Channel]) -> int:

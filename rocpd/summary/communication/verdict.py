@@ -143,6 +143,12 @@ class Judgement:
     causes: tuple[Row, ...] = ()
     costs: Mapping[int, float] = field(default_factory=dict)
 
+    @property
+    def accused(self) -> int:
+        """The number of the finding that is about the worst of `culprits`: links, which are none, may come before."""
+        accused = (finding.rule == RULE and "link" not in finding.evidence for finding in self.findings)
+        return next((number for number, is_it in enumerate(accused) if is_it), 0)
+
 
 def unknown(text: str) -> Judgement:
     """Return the verdict that nobody can know, with the reason."""
@@ -226,7 +232,8 @@ def _rows(found: Blame, members: Members) -> Iterator[Row]:
 
 def _culprits(found: Blame) -> tuple[int, ...]:
     """Return the ranks to blame, the worst first."""
-    ranks = [rank for cause in found.causes if cause.kind is not CauseKind.LINK for rank in cause.ranks]
+    causes = (cause for cause in found.causes if cause.kind is not CauseKind.LINK and _matters(cause))
+    ranks = [rank for cause in causes for rank in cause.ranks]
     return tuple(dict.fromkeys(ranks))
 
 

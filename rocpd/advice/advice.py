@@ -10,7 +10,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rocpd.base import amount, by_key, frozen
-from rocpd.base.visible import visible
+from rocpd.base.texts import visible
 from rocpd.table import CONSOLE
 from rocpd.table.cell import one_line
 from rocpd.table.html import PAGE_END, page_head, quoted

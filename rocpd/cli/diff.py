@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rocpd.base import Exit, UsageError, amount, frozen
 from rocpd.base.option import Heading, declare, field_of, options_of, plain
-from rocpd.base.visible import as_data
+from rocpd.base.texts import as_data
 from rocpd.cli import tables
 from rocpd.cli.diagnostics import ReaderGoneError, note, progress, report_written
 from rocpd.cli.options import Execution, Inputs, PlaceOptions, SelectionOptions, SpanOptions, TableOptions

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from rocpd.base import AmdVersion, OutputError, RocpdError, Row, UsageError, by_key, entries, frozen
 from rocpd.base.option import Heading, declare, field_of, plain
-from rocpd.base.visible import as_data
+from rocpd.base.texts import as_data
 from rocpd.cli import tables
 from rocpd.cli.argv import split_names
 from rocpd.cli.commands import COMMANDS, Asked, also_takes

@@ -17,7 +17,7 @@ from rocpd.base import RocpdError, Row, UsageError, entries, frozen
 from rocpd.base.boundary import as_far_as_made
 from rocpd.base.option import Heading, Option, plain
 from rocpd.base.output import Destination, check_free, complete_or_nothing
-from rocpd.base.visible import as_data, visible
+from rocpd.base.texts import as_data, visible
 from rocpd.cli.diagnostics import clear_bars, job_text, note, progress, report_written, standard_output, timed
 from rocpd.cli.options import OutputOptions, TableOptions
 from rocpd.cli.terminal import page, screen_of

@@ -251,8 +251,8 @@ def _copy_small(case: Case) -> Iterator[Finding]:
         return
     most = max(small, key=lambda row: int(row["copies"]))
     text = (
-        f"rank {case.job.critical} makes {per_step:.0f} copies of up to 64 KiB in each step, most {short(most['name'])}: "
-        f"their calls take {share:.0f} % of the time"
+        f"rank {case.job.critical} makes {per_step:.0f} copies of up to 64 KiB in each step, most "
+        f"{short(most['name'])}: their calls take {share:.0f} % of the time"
     )
     yield case.finding(text, share, {"copies_per_step": per_step, "api_ns": calls_ns})
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks import measure
-from rocpd.federate.run.cores import usable_cores
+from rocpd.federate.limits import usable_cores
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
 _TITLE = "# Measured\n\nWritten by `python -m benchmarks`; ratios were measured side by side in one run.\n"

@@ -13,7 +13,7 @@ from benchmarks.duck import open_duck
 from benchmarks.federation import JoinOfUnions
 from benchmarks.measure import job, medians, seconds
 from benchmarks.results import table, write_section
-from rocpd.federate.run.cores import usable_cores
+from rocpd.federate.limits import usable_cores
 from rocpd.session import Session
 from rocpd.summary.summarize import SummaryOptions, summarize
 

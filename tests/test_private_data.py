@@ -18,7 +18,8 @@ TESTS = (
 
 def test_skips_are_one_line(tmp_path: Path) -> None:
     environment = {**os.environ, "ROCPD_TEST_DATA": str(tmp_path)}
-    command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", *TESTS]
+    own = f"--basetemp={tmp_path / 'pytest'}"  # else it deletes the folders of earlier runs, for half a minute
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", own, *TESTS]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
     (line,) = re.findall(r"^SKIPPED .*", done.stdout, re.M)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rocpd.base.visible import VisibleStream, as_data, visible, visible_lines
+from rocpd.base.texts import VisibleStream, as_data, visible, visible_lines
 from rocpd.cli import diagnostics as progress
 from rocpd.table.html import write_html
 from tests.build import TraceBuilder

@@ -10,7 +10,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rocpd.base import amount, by_key, frozen
-from rocpd.base.visible import visible
+from rocpd.base.texts import visible
 from rocpd.table import CONSOLE
 from rocpd.table.cell import one_line
 from rocpd.table.html import PAGE_END, page_head, quoted
@@ -102,7 +102,8 @@ def bounds(finding: Finding) -> str:
 
 def _replayed(finding: Finding) -> str:
     """Return what shows the gain, and its bounds; nothing where it is not replayed."""
-    return f"{finding.regained_by} ({bounds(finding)} of a step)" if finding.gain_bounds else ""
+    more = " more than without the last one" if "hidden_by" in finding.evidence else ""
+    return f"{finding.regained_by} ({bounds(finding)} of a step{more})" if finding.gain_bounds else ""
 
 
 def _sureness(advice: Advice, finding: Finding) -> str:

@@ -40,11 +40,12 @@ from rocpd.summary.time.overview import job_finding
 
 def replayed(finding: Finding, rule: Rule, replays: Callable[[], Replays]) -> Finding:
     """Return a finding with what it gains by a replay; as it is where none can say that."""
-    changes = rule.without(finding)
+    changes, first = rule.without(finding), rule.after(finding)
     if not changes:
         return finding
     try:
-        predicted = replays().predict(changes)
+        predicted = replays().predict([*first, *changes])
+        before = replays().predict(first).gain if first else 0.0
         if rule.otherwise and predicted.gain < _NOTHING:
             action, changes = rule.otherwise
             predicted, finding = replays().predict(changes), replace(finding, action=action)
@@ -52,11 +53,11 @@ def replayed(finding: Finding, rule: Rule, replays: Callable[[], Replays]) -> Fi
         return finding
     if rule.is_bounded and predicted.gain * 100 > (finding.gain_percent or 0.0):
         return finding
-    least, most = predicted.gains
+    gain, least, most = (value - before for value in (predicted.gain, *predicted.gains))
     words = shlex.join(word for change in predicted.changes for word in str(change).split(" ", 1))
     return replace(
         finding,
-        gain_percent=predicted.gain * 100,
+        gain_percent=gain * 100,
         gain_bounds=(0.0 if any(change.is_bound for change in changes) else least * 100, most * 100),
         regained_by=f"rocpd whatif JOB {words}",
     )
@@ -101,8 +102,9 @@ def advise(
 
 
 def tables_of_rules(rules: Mapping[str, Rule]) -> frozenset[str]:
-    """Return the tables that rules need."""
-    return _OF_JOB.union(need.table for rule in rules.values() for need in rule.needs)
+    """Return the tables that rules read."""
+    needed = (need.table for rule in rules.values() for need in rule.needs)
+    return _OF_JOB.union(needed, *(rule.besides for rule in rules.values()))
 
 
 def questions(tables: Iterable[str]) -> dict[str, By | None]:

@@ -68,11 +68,13 @@ class Rule:
         explains: whether a finding of this rule is why there is another finding, which then is not reported by itself.
         without: changes with which the job is replayed to say what a finding of this rule gains; nothing: no replay
             can say it.
+        after: changes that come before these: a finding gains what those of `without` regain once these are made.
         otherwise: action, and changes, of findings for which these gain nothing.
         shown_by, action, reference: of its findings that say nothing else, as `Finding`.
         is_fault: whether its findings are about what takes longer than its equals, other ranks or steps; the others
             ask for another program, which seldom gains all that it may.
         is_bounded: whether nobody gains more than the time that a finding is about, whatever a replay says.
+        besides: further tables that it reads, where there are such.
     """
 
     id: str
@@ -89,6 +91,8 @@ class Rule:
     reference: str | None = None
     is_fault: bool = False
     is_bounded: bool = False
+    besides: tuple[str, ...] = ()
+    after: Callable[[Finding], Sequence[Change]] = lambda _: ()
 
     def found(self, case: Case) -> Iterator[Finding]:
         """Yield the problems that it finds, with what it says of all of them. Raises `CannotLookError`."""

@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from rocpd.base.visible import visible
+from rocpd.base.texts import visible
 from rocpd.summary.findings import Finding, Verdict
 from rocpd.summary.result import Summary
 

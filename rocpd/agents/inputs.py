@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rocpd.base import UsageError, frozen
-from rocpd.base.visible import visible
+from rocpd.base.texts import visible
 
 
 @frozen

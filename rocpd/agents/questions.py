@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from rocpd.agents.document import LEAST_BYTES, MOST_BYTES, Document, conclusion, divided, fitted, rows_of, table_of
 from rocpd.base import InputError, QueryError, RocpdError, UsageError, frozen
 from rocpd.base.option import Option, declare, member, options_of, spelt, typed
-from rocpd.base.visible import visible
+from rocpd.base.texts import visible
 from rocpd.federate.select.filters import Filters
 from rocpd.federate.select.window import Window
 from rocpd.live import AFTER_S

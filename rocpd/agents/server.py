@@ -29,8 +29,8 @@ from rocpd.agents.inputs import Admitted
 from rocpd.agents.pages import FURTHER, USUAL, page
 from rocpd.agents.questions import QUESTIONS, asked, schema_of
 from rocpd.base import RocpdError, UsageError, frozen
+from rocpd.base.texts import visible, visible_lines
 from rocpd.base.version import __version__
-from rocpd.base.visible import visible, visible_lines
 from rocpd.view.desk import Desk, ViewedJob
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from operator import itemgetter
 from typing import TypeAlias
 
 from rocpd.base import frozen
-from rocpd.base.visible import visible
+from rocpd.base.texts import visible
 from rocpd.chart.model import WORK, Bars, Chart, Columns, Flames, Lines, MarkedPoint, Matrix, Point, Series, Timeline
 from rocpd.table.cell import shorten, shorten_apart
 from rocpd.table.human import brief, readable, scale_of

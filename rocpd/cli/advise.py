@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rocpd.base import UsageError, entries, frozen
 from rocpd.base.option import plain
-from rocpd.base.visible import as_data
+from rocpd.base.texts import as_data
 from rocpd.cli import tables
 from rocpd.cli.commands import Asked, also_takes
 from rocpd.cli.diagnostics import clear_bars, index_hint, job_text, progress

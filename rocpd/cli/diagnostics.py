@@ -26,7 +26,7 @@ from typer._click.exceptions import NoSuchOption
 
 from rocpd.base import Exit, Progress, RocpdError, UsageError, amount, boundary, bytes_text, leftovers, output
 from rocpd.base.stages import Pace
-from rocpd.base.visible import VisibleStream, visible
+from rocpd.base.texts import VisibleStream, visible
 
 if TYPE_CHECKING:
     from rocpd.session import Session
@@ -87,7 +87,7 @@ class _Bar:
         self._label = visible(label)
         self._size = size
         self._unit = unit
-        from rocpd.federate.run.cores import usable_cores
+        from rocpd.federate.limits import usable_cores
 
         self._start = time.monotonic()
         self._pace = Pace(self._start, usable_cores())

@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rocpd.base import Exit, UsageError, amount, frozen
 from rocpd.base.option import Heading, declare, field_of, options_of, plain
-from rocpd.base.visible import as_data
+from rocpd.base.texts import as_data
 from rocpd.cli import tables
 from rocpd.cli.diagnostics import ReaderGoneError, note, progress, report_written
 from rocpd.cli.options import Execution, Inputs, PlaceOptions, SelectionOptions, SpanOptions, TableOptions
 from rocpd.cli.tables import Delivery
 from rocpd.cli.terminal import screen_of
 from rocpd.compare.options import STEP, DiffOptions, metric_of
-from rocpd.table import find_format
 
 if TYPE_CHECKING:
     from rocpd.compare.comparison import Comparison
@@ -28,9 +27,6 @@ if TYPE_CHECKING:
     from rocpd.compare.run_profile import RunProfile
     from rocpd.history.history import JobHistory
     from rocpd.session import Session
-
-
-_JSON = "json"
 
 
 @frozen
@@ -263,9 +259,8 @@ def _write(comparison: Comparison, gate: Gate, output: TableOptions) -> None:
     """Write a comparison in the format that was asked for."""
     from rocpd.compare.tables import TABLES, document_of, sheets_of, tables_of, write_text
 
-    name = _JSON if gate.json else gate.format or tables.format_by_ending(output.name, tables.endings())
-    form = find_format(name, of_analyses=True)
-    if form and not form.is_page and form.name != _JSON:
+    form = tables.form_of_analyses(tables.JSON if gate.json else gate.format, output)
+    if form and not form.is_page and form.name != tables.JSON:
         Delivery.of(form, output).write(tables_of(comparison), list(TABLES))
         return
     with tables.open_output(output.path(tables.ending_of(form)), output) as out:
@@ -502,16 +497,12 @@ def _show_history(asked: _Asked) -> int:
         with tables.open_output(path, asked.output) as out:
             tables.write_rows(rows.columns, iter(rows), out, form, asked.shown.limit)
         return Exit.GOOD
-    form = find_format(
-        asked.shown.format or tables.format_by_ending(asked.output.name, tables.endings()), of_analyses=True
-    )
+    form = tables.form_of_analyses(asked.shown.format, asked.output)
     chosen = asked.words or (OF_JOB if form else _SHOWN)
     for name in chosen:
         if name not in OF_JOB:
             raise UsageError(f"{name}: no table of a history", f"one of {', '.join(OF_JOB)}")
-    is_filed = asked.output.is_asked or (form is not None and form.is_columnar)
-    target = asked.output.destination([tables.ending_of(form)]) if is_filed else None
-    Delivery(form, target, asked.output, asked.shown.limit).write(list(found.tables(chosen)), chosen)
+    Delivery.of(form, asked.output, asked.shown.limit).write(list(found.tables(chosen)), chosen)
     return Exit.GOOD
 
 

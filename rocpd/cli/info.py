@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from rocpd.base import Row, UsageError, entries, frozen
 from rocpd.base.option import plain
-from rocpd.base.visible import visible
+from rocpd.base.texts import visible
 from rocpd.cli import tables
 from rocpd.cli.diagnostics import note
 from rocpd.cli.options import Execution, Inputs, SelectionOptions, TableOptions

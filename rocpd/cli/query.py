@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from rocpd.base import Exit, RocpdError, Row, UsageError, amount, frozen
 from rocpd.base.option import Heading, declare, plain
 from rocpd.base.output import check_free
-from rocpd.base.visible import VisibleStream
+from rocpd.base.texts import VisibleStream
 from rocpd.cli import tables
 from rocpd.cli.argv import check_sql, split_sql
 from rocpd.cli.diagnostics import clear_bars, index_hint, note, progress

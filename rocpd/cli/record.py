@@ -12,7 +12,7 @@ from pathlib import Path
 from rocpd.base import UsageError, frozen
 from rocpd.base.option import REQUIRED, Heading, plain
 from rocpd.base.output import destination
-from rocpd.base.visible import visible
+from rocpd.base.texts import visible
 from rocpd.cli.diagnostics import note, standard_output
 from rocpd.record.command import Settings
 from rocpd.record.control import Action

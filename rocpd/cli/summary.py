@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from rocpd.base import AmdVersion, OutputError, RocpdError, Row, UsageError, by_key, entries, frozen
 from rocpd.base.option import Heading, declare, field_of, plain
-from rocpd.base.visible import as_data
+from rocpd.base.texts import as_data
 from rocpd.cli import tables
 from rocpd.cli.argv import split_names
 from rocpd.cli.commands import COMMANDS, Asked, also_takes
@@ -309,8 +309,7 @@ def counters(
         rocpd counters job/
         rocpd counters job/ --format csv -d counters
     """
-    name = chosen.format.lower() or tables.format_by_ending(output.name, tables.endings())
-    delivery = Delivery.of(find_format(name, of_analyses=True), output, chosen.limit)
+    delivery = Delivery.of(tables.form_of_analyses(chosen.format, output), output, chosen.limit)
     with selection.connect(inputs, execution, has_analyses=True) as session:
         summaries, _ = run_analyses(session, _OF_COUNTERS, Options())
         known = {summary.name: summary for summary in summaries}

@@ -17,7 +17,7 @@ from rocpd.base import RocpdError, Row, UsageError, entries, frozen
 from rocpd.base.boundary import as_far_as_made
 from rocpd.base.option import Heading, Option, plain
 from rocpd.base.output import Destination, check_free, complete_or_nothing
-from rocpd.base.visible import as_data, visible
+from rocpd.base.texts import as_data, visible
 from rocpd.cli.diagnostics import clear_bars, job_text, note, progress, report_written, standard_output, timed
 from rocpd.cli.options import OutputOptions, TableOptions
 from rocpd.cli.terminal import page, screen_of
@@ -86,6 +86,15 @@ def format_by_ending(name: str | None, known: Mapping[str, str]) -> str:
     """
     fitting = [ending for ending in known if (name or "").endswith(ending)]
     return known[max(fitting, key=len)] if fitting else CONSOLE
+
+
+def form_of_analyses(name: str, output: OutputOptions) -> TableFormat | None:
+    """Return the format of tables of analyses, None for the console, for a value of `--format`.
+
+    Raises:
+        UsageError: as `rocpd.table.find_format`.
+    """
+    return find_format(name or format_by_ending(output.name, endings()), of_analyses=True)
 
 
 def format_and_path(name: str, output: OutputOptions) -> tuple[TableFormat | None, Path | None]:

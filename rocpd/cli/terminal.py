@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from enum import StrEnum
 from typing import TYPE_CHECKING, TextIO
 
-from rocpd.base.visible import VisibleStream
+from rocpd.base.texts import VisibleStream
 from rocpd.cli.diagnostics import ReaderGoneError, notes_on, until_ctrl_c, without_bars
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from rocpd.base import Exit, InputError, UsageError, entries, frozen
 from rocpd.base.option import Heading, declare, plain
-from rocpd.base.visible import as_data, visible
+from rocpd.base.texts import as_data, visible
 from rocpd.cli import tables
 from rocpd.cli.commands import Asked, also_takes
 from rocpd.cli.diagnostics import asking_to_end, clear_bars, note, standard_output, until_ctrl_c

@@ -421,20 +421,20 @@ def _sum(sums: Iterable[_Sum]) -> _Sum:
 
 
 def _effects(base: Mapping[Hashable, _Sum], new: Mapping[Hashable, _Sum]) -> tuple[float, float, float]:
-    """Return how much of a change is that of the number of calls, of other work in a call, and of its length [ns]."""
-    calls = work = speed = 0.0
-    for key in base.keys() & new.keys():
-        calls += _of_calls(base[key], new[key])
-        speed += _of_speed(base[key], new[key])
-    gone = _sum(each for key, each in base.items() if key not in new)
-    added = _sum(each for key, each in new.items() if key not in base)
-    if gone.calls and added.calls:
-        more = _of_calls(gone, added)
-        calls += more
-        work += added.own - gone.own - more
-    else:
-        calls += added.own - gone.own
-    return calls, work, speed
+    """Return how much of a change is that of the number of calls, of other work in a call, and of its length [ns].
+
+    More calls take what a call takes in the base; that more of them than before do one work, and fewer another, as
+    where another rank is critical, is other work.
+    """
+    common = base.keys() & new.keys()
+    gone = _sum(each for key, each in base.items() if key not in common)
+    added = _sum(each for key, each in new.items() if key not in common)
+    counts = sum(_of_calls(base[key], new[key]) for key in common) + added.own - gone.own
+    speed = sum(_of_speed(base[key], new[key]) for key in common)
+    before, after = _sum(base.values()), _sum(new.values())
+    is_one = len({*base, *new}) == 1 or not (before.calls and after.calls)
+    calls = counts if is_one else _of_calls(before, after)
+    return calls, counts - calls, speed
 
 
 def _of_speed(base: _Sum, new: _Sum) -> float:

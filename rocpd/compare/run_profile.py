@@ -20,8 +20,8 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from rocpd.base import Flags, Floats, Ints, Progress, RocpdError, UsageError, amount, by_key, frozen
-from rocpd.base.documents import json_object
 from rocpd.base.stages import Stage
+from rocpd.base.texts import json_object
 from rocpd.compare.calls import CallUse, Function, mean_calls
 from rocpd.compare.measure import (
     COPY_KIND,

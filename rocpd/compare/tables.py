@@ -10,7 +10,7 @@ from itertools import accumulate, islice, pairwise
 from typing import Any, NamedTuple, TextIO
 
 from rocpd.base import Row, amount
-from rocpd.base.visible import visible
+from rocpd.base.texts import visible
 from rocpd.compare.attribution import Difference, KernelDifference, MatchLevel, explaining
 from rocpd.compare.calls import CallDifference
 from rocpd.compare.comparison import CHANGED_CALLS, Comparison, RankDifference

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from rocpd.base import NULL, Flags, Ints, frozen
-from rocpd.base.documents import json_object
+from rocpd.base.texts import json_object
 from rocpd.facts.columns import BATCH, Piece, Select, TextCodes, find_rows, pieces, read_all
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.result import decoded

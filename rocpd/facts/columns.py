@@ -44,7 +44,6 @@ from rocpd.federate.result import Cursor
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.schema.load import strip_comments
 from rocpd.schema.quote import quote_name
-from rocpd.schema.rules.agents import copy_agent_sql
 from rocpd.schema.rules.categories import (
     IS_CALL,
     PYTHON_FUNCTION,
@@ -53,7 +52,7 @@ from rocpd.schema.rules.categories import (
     TORCH_OPERATOR,
     marker_categories,
 )
-from rocpd.schema.rules.events import IS_SCRATCH, NO_SENTINEL, NOT_SCRATCH, OWN_SAMPLE, VALID_TIMES
+from rocpd.schema.rules.events import IS_SCRATCH, NO_SENTINEL, NOT_SCRATCH, OWN_SAMPLE, VALID_TIMES, copy_agent_sql
 
 
 class EqualColumns:

@@ -20,8 +20,7 @@ from rocpd.facts.cxx import bare_name
 from rocpd.facts.rank import Base, By, RankReading
 from rocpd.facts.timeline import COMMUNICATION, COMPUTE, COPIES, KINDS, Union, covered, union
 from rocpd.federate.run.rank_reader import Fact, RankReader
-from rocpd.schema.rules.agents import GPUS
-from rocpd.schema.rules.events import VALID_TIMES, valid_times
+from rocpd.schema.rules.events import GPUS, VALID_TIMES, valid_times
 from rocpd.schema.rules.kernel_categories import Categories, is_communication
 from rocpd.schema.rules.kernel_names import UNCUT, KernelNames, names_of_kernels
 from rocpd.schema.rules.launch import launches, launching_regions

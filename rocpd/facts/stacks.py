@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from rocpd.base import NULL, Ints
-from rocpd.base.documents import json_value
+from rocpd.base.texts import json_value
 from rocpd.facts.columns import Select, batches, columns, grouped, statement
 from rocpd.facts.operations import string_texts, timed_columns
 from rocpd.facts.rank import RankReading

@@ -376,8 +376,9 @@ _OF_COLLECTIVE = (
 )
 
 
-def _collectives(session: Federation) -> Iterator[tuple[Group, Collectives, list[Row]]]:
-    """Yield collectives of the job, some of a group at a time, and of each the columns that both tables begin with."""
+def _collectives(session: Federation) -> Iterator[tuple[Group, bool, Collectives, list[Row]]]:
+    """Yield collectives of the job, some of a group at a time: the group, whether it is whole, they themselves, and of
+    each the columns that both tables begin with."""
     read = session.in_rows
     groups, clocks = read_collectives(read)
     seen = 0
@@ -385,15 +386,20 @@ def _collectives(session: Federation) -> Iterator[tuple[Group, Collectives, list
         ranks = listed(sorted({member.rank for member in group}))
         for some in collectives_of(group, clocks):
             numbers = enumerate(some.numbers.tolist(), seen + 1)
-            yield group, some, [(count, group[0].shown, number + 1, ranks) for count, number in numbers]
+            yield (
+                group,
+                clocks.is_whole(group),
+                some,
+                [(count, group[0].shown, number + 1, ranks) for count, number in numbers],
+            )
             seen += len(some.numbers)
 
 
 def _collective_members(session: Federation, given: Given) -> Iterator[Row]:
     del given
-    for group, some, fronts in _collectives(session):
+    for group, is_whole, some, fronts in _collectives(session):
         when, moved = some.arrivals, [(operation, size) for operation, size, _ in moved_by(group, some.numbers)]
-        classes = when.classes(len(group) >= (group[0].size or 0)).tolist()
+        classes = when.classes(is_whole).tolist()
         after = when.came - when.came.min(0)
         own = np.maximum(when.times - when.waits, 0)
         times = (after, when.waits, own, when.times, (when.shares > 0).astype(int), some.counted.astype(int))
@@ -432,7 +438,7 @@ COLLECTIVE_MEMBERS = JobRelation(
 
 def _collective_waits(session: Federation, given: Given) -> Iterator[Row]:
     del given
-    for group, some, fronts in _collectives(session):
+    for group, _, some, fronts in _collectives(session):
         late = some.arrivals.shares > 0
         waits = np.where(late, 0, some.arrivals.waits)
         for column in np.flatnonzero(late.any(0) & (waits > 0).any(0)).tolist():

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from rocpd.base import Flags, Ints, frozen
-from rocpd.base.documents import json_value
+from rocpd.base.texts import json_value
 from rocpd.facts.columns import as_text, columns, statement
 from rocpd.facts.operations import string_texts, timed_columns
 from rocpd.facts.rank import RankReading

@@ -31,7 +31,7 @@ from rocpd.federate.federation import Federation
 from rocpd.federate.job import SPANS_OF_RANKS, read_span, spans_of
 from rocpd.federate.run.rank_reader import STATEMENT_BYTES, Fact, RankReader
 from rocpd.federate.select.align import Alignment
-from rocpd.schema.rules.agents import copy_agent_sql
+from rocpd.schema.rules.events import copy_agent_sql
 from rocpd.schema.rules.steps import is_step
 
 SLOW = 1.2

@@ -15,13 +15,12 @@ from rocpd.base import ForeignError, InputError, frozen
 from rocpd.base.evidence import Evidence
 from rocpd.federate.federation import Notes
 from rocpd.federate.job import Aligner, Job
-from rocpd.federate.limits import DEFAULT, Limits
+from rocpd.federate.limits import DEFAULT, Limits, usable_cores
 from rocpd.federate.open import source
 from rocpd.federate.open.identify import Rank, identify
 from rocpd.federate.open.numbering import numbered, with_machines, with_runs, without_duplicates
 from rocpd.federate.open.opening import FileNote, Opening, check_file, lines_of, opening_of
 from rocpd.federate.open.source import Foreign
-from rocpd.federate.run.cores import usable_cores
 from rocpd.federate.run.files import Files
 from rocpd.federate.run.local import Executor
 from rocpd.federate.run.pool import Pool

@@ -16,7 +16,7 @@ from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
 from rocpd.base import Answer, Row, amount, by_key
-from rocpd.base.documents import json_object
+from rocpd.base.texts import json_object
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.result import Result, Rows

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from rocpd.base import Answer, Progress, Row, by_key, frozen
 from rocpd.base.stages import COSTS, Stage, Stages
+from rocpd.federate.limits import usable_cores
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.plan.steps import Scatter
-from rocpd.federate.run.cores import usable_cores
 from rocpd.federate.run.files import Files
 from rocpd.federate.run.pool import Share, shares_of
 from rocpd.federate.run.rank_reader import STATEMENT_BYTES, Fact, FactsOfRank, RankReader, RankTask, with_kept

@@ -28,10 +28,10 @@ from typing import Any
 import orjson
 
 from rocpd.base import InputError, UsageError, few, frozen
-from rocpd.base.documents import json_object
 from rocpd.base.identity import blake2b
 from rocpd.base.leftovers import is_temporary
 from rocpd.base.output import complete_or_nothing
+from rocpd.base.texts import json_object
 from rocpd.compare.baseline import Baseline, baseline_of
 from rocpd.compare.options import ENERGY, MEMORY, STEP
 from rocpd.compare.run_profile import NUMBER, RunProfile

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from rocpd.base import by_key
-from rocpd.base.documents import json_object
+from rocpd.base.texts import json_object
 from rocpd.importers import words
 from rocpd.importers.files import SourceTables, TraceSource, TraceTarget
 from rocpd.schema.rules.categories import GPU_WAIT, TORCH_OPERATOR, TRACER

@@ -26,9 +26,9 @@ from rocpd.base.home import cache_root
 from rocpd.base.identity import blake2b, identity_of
 from rocpd.base.output import as_output_error, folder_complete_or_nothing
 from rocpd.base.sqlite import apsw
+from rocpd.federate.limits import usable_cores
 from rocpd.federate.open.opening import as_input_error
 from rocpd.federate.open.source import Input, find_sources
-from rocpd.federate.run.cores import usable_cores
 from rocpd.importers import Importer, importer_of, inputs_in, known_importers
 from rocpd.importers.files import TraceSource, TraceTarget, name_of
 from rocpd.schema.versions import LATEST

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from rocpd.base.documents import json_object
+from rocpd.base.texts import json_object
 from rocpd.schema.trace.events import Arguments, CounterValues, Events, Samples
 from rocpd.schema.trace.infos import AgentInfo, CounterInfo, Info, ThreadInfo, TrackInfo
 from rocpd.schema.trace.writer import TableRows, TraceWriter

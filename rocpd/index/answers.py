@@ -16,10 +16,10 @@ from rocpd.base import InputError, Row, Value, by_key, process
 from rocpd.federate.plan.steps import Unfaithful
 from rocpd.federate.run.pool import Share
 from rocpd.federate.run.request import RankQuestion
-from rocpd.index.entries import VIEWS, IndexEntry
+from rocpd.index.entries import VIEWS, IndexEntry, ValueKind
 from rocpd.index.order import RankOrders
 from rocpd.index.selects import StoredSource, Translation, condition_of, gathered_source, translated
-from rocpd.index.typed import MOST_OF_64_BITS, Typed, ValueKind, constant
+from rocpd.index.typed import MOST_OF_64_BITS, Typed, constant
 from rocpd.schema.load import view
 from rocpd.schema.quote import quote_name, quote_text
 from rocpd.schema.render import RankTables, identity

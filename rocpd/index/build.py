@@ -23,8 +23,7 @@ from rocpd.convert.formats.tables import CODED_TEXT, TYPES, array
 from rocpd.convert.view_reader import ReferenceTables, ViewReader
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.rank_reader import RankReader
-from rocpd.index.entries import VIEWS, IndexEntry, StoredView, cannot_index, facts_of, indexes, state_of
-from rocpd.index.typed import ValueKind
+from rocpd.index.entries import VIEWS, IndexEntry, StoredView, ValueKind, cannot_index, facts_of, indexes, state_of
 from rocpd.schema.load import Kind, ViewColumn, view
 from rocpd.schema.quote import quote_name, quote_text
 from rocpd.schema.versions import without_suffix

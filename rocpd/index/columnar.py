@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from rocpd.base import InputError, OutputError, Row, UsageError, process
 from rocpd.base.home import index_root
+from rocpd.federate.limits import usable_cores
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.open.opening import has_open_journal
-from rocpd.federate.run.cores import usable_cores
 from rocpd.federate.run.pool import Share
 from rocpd.federate.run.request import RankQuestion
 

@@ -7,6 +7,7 @@ suffix of the rank's tables. So an entry of a file that has changed is never met
 
 from __future__ import annotations
 
+import enum
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -18,7 +19,6 @@ from rocpd.base.home import index_root
 from rocpd.base.identity import blake2b, seen, status_of
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.open.opening import has_open_journal, read_ranges
-from rocpd.index.typed import ValueKind
 
 FORMAT = 3
 """Goes into the name of every entry: raise it when what is written changes."""
@@ -34,6 +34,19 @@ VIEWS = (
     "pmc_events",
 )
 """The views that are stored: those of events. The others are small, or are read from these."""
+
+
+class ValueKind(enum.StrEnum):
+    """The kind of the values of a column or an expression, beside NULL."""
+
+    INT = "int"
+    REAL = "real"
+    TEXT = "text"
+    BOOL = "bool"
+    """The type that comparisons return: in SQLite 0 or 1, in DuckDB a type of its own. No column is stored so."""
+    NULL = "null"
+    """Nothing but NULL."""
+
 
 _KINDS = {kind.value: kind for kind in ValueKind}  # calling an enum takes ten times as long
 _SAMPLES, _SAMPLE = 16, 1 << 12

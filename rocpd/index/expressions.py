@@ -14,7 +14,8 @@ from sqlglot import exp
 
 from rocpd.base import Value
 from rocpd.federate.plan.steps import Unfaithful
-from rocpd.index.typed import MOST_OF_64_BITS, Typed, ValueKind, as_real, constant, one_kind, same_kind
+from rocpd.index.entries import ValueKind
+from rocpd.index.typed import MOST_OF_64_BITS, Typed, as_real, constant, one_kind, same_kind
 from rocpd.schema.quote import quote_text
 
 _SURE_DIGITS = 15  # of a decimal number: SQLite and Python read it as the same double

@@ -5,26 +5,13 @@ A column holds values of one kind, or the index does without it.
 
 from __future__ import annotations
 
-import enum
 import math
 from collections.abc import Iterable, Sequence
 
 from rocpd.base import Value, frozen
 from rocpd.federate.plan.steps import Unfaithful
+from rocpd.index.entries import ValueKind
 from rocpd.schema.quote import quote_text
-
-
-class ValueKind(enum.StrEnum):
-    """The kind of the values of a column or an expression, beside NULL."""
-
-    INT = "int"
-    REAL = "real"
-    TEXT = "text"
-    BOOL = "bool"
-    """The type that comparisons return: in SQLite 0 or 1, in DuckDB a type of its own. No column is stored so."""
-    NULL = "null"
-    """Nothing but NULL."""
-
 
 MOST_OF_64_BITS = (1 << 63) - 1
 _EXACT = 1 << 53  # whole numbers up to here are doubles too

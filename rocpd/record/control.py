@@ -16,7 +16,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from rocpd.base import InputError, RocpdError
-from rocpd.base.documents import json_object
+from rocpd.base.texts import json_object
 from rocpd.record.recorder import Status
 
 _PATIENCE_S = 5.0

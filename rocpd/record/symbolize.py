@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from rocpd.base import Progress, UsageError, by_key, frozen
-from rocpd.base.documents import json_value
 from rocpd.base.output import as_output_error, folder_complete_or_nothing
 from rocpd.base.sqlite import apsw, writing
+from rocpd.base.texts import json_value
 from rocpd.federate.federation import Federation
 from rocpd.federate.package import copy_files, openings_of
 from rocpd.schema.quote import quote_name

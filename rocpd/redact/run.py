@@ -28,9 +28,9 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from rocpd.base import InputError, OutputError, Progress, UsageError, frozen
-from rocpd.base.documents import json_object
 from rocpd.base.output import folder_complete_or_nothing
 from rocpd.base.sqlite import apsw, writing
+from rocpd.base.texts import json_object
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.open.opening import as_input_error

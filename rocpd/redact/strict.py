@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Any
 
 from rocpd.base import frozen
-from rocpd.base.documents import json_object
+from rocpd.base.texts import json_object
 from rocpd.redact.options import Clue
 from rocpd.redact.texts import Pseudonyms, Redactor
 

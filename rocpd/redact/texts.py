@@ -18,7 +18,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from rocpd.base.documents import json_object, json_value
+from rocpd.base.texts import json_object, json_value
 from rocpd.federate.open.identify import MPI_VARIABLES
 from rocpd.redact.options import Clue
 from rocpd.redact.secrets import has_secret_part, names_secret, secrets_in

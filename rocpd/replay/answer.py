@@ -13,7 +13,7 @@ from rocpd.table.human import readable
 VERSION = 1
 """Of the JSON, which docs/whatif.md describes; counts changes that break readers."""
 
-_MOST = 5  # causes that text names
+_MOST = 8  # changes that text names
 _RANKS = 3  # ranks of a part of what binds, too
 _LEAST = 0.01  # of a step, that a part is named for
 _MATCHED = 0.9  # of the communication: below it is said

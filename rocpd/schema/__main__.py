@@ -13,7 +13,7 @@ def main() -> None:
     import uuid
 
     from rocpd.base import RocpdError
-    from rocpd.base.visible import visible
+    from rocpd.base.texts import visible
     from rocpd.schema.write import create
 
     parser = argparse.ArgumentParser("python -m rocpd.schema", description="Make a database without events.")

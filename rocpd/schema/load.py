@@ -15,8 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from rocpd.base import ViewTextError, frozen
-from rocpd.schema.rules.agents import COPY_AGENT
-from rocpd.schema.rules.events import valid_times_of
+from rocpd.schema.rules.events import COPY_AGENT, valid_times_of
 
 _SINCE = re.compile(r"^since (\d+\.\d+\.\d+): ")
 _UNIT = re.compile(r" \[([^\]]+)\]$")

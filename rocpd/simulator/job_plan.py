@@ -20,6 +20,7 @@ from rocpd.simulator.conditions import Conditions, NodeClock, PlantedFact, condi
 from rocpd.simulator.layout import ExchangeKind, GroupKind, Layout, RankGroup, layout_of, places_of
 from rocpd.simulator.options import CounterSet, JobOptions, check
 from rocpd.simulator.plants import Plant, Planting, parse
+from rocpd.simulator.script import Template
 from rocpd.simulator.timing import Meeting, RoundProgram, Timing
 from rocpd.simulator.workload import SPECIAL_EVERY, Recording, Role
 
@@ -179,6 +180,11 @@ class JobPlan:
         """Return what the calls of a rank that computes depend on."""
         return Role(self.options.profile, self.layout, self.layout.stage(rank), self.planting)
 
+    def life(self, rank: int) -> Iterator[tuple[Template, Ints]]:
+        """Yield the template of each round of a rank that computes, with its anchors in true time [ns]."""
+        for program, anchors in zip(self._programs(), self.timing.anchors[:, rank], strict=True):
+            yield program.templates[self.layout.stage(rank)], anchors
+
     def _exchanges(self) -> Iterator[tuple[int | None, Meeting, Ints, Ints, Ints]]:
         """Yield step, meeting, members, starts and ends of every exchange of every group."""
         programs = self._programs()
@@ -235,6 +241,7 @@ def _steps(options: JobOptions, role: Role) -> int:
     return max(1, round((options.events_per_rank - around) / mean))
 
 
+@functools.lru_cache(4)
 def _programs(profile: str, layout: Layout, planting: Planting, steps: int) -> list[RoundProgram]:
     """Return the program of each round."""
     roles = tuple(Role(profile, layout, stage, planting) for stage in range(layout.pp))

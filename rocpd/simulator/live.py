@@ -31,8 +31,10 @@ from rocpd.schema.live_state import CROWDED, FAILED, GROUPS, StateWriter, state_
 from rocpd.schema.quote import quote_name, quote_text
 from rocpd.schema.versions import suffix_of
 from rocpd.simulator.job_plan import JobPlan, RankPlan
-from rocpd.simulator.layout import GroupKind, Layout
+from rocpd.simulator.layout import ExchangeRequest, Layout
 from rocpd.simulator.options import JobOptions, Rccl
+from rocpd.simulator.plants import Plant
+from rocpd.simulator.script import Exchange, elements_of
 from rocpd.simulator.stamp import end_of, identity_of
 
 NEVER = 2**62
@@ -254,10 +256,10 @@ class Player:
         self.suffix = suffix_of(rank.guid)
         self.source = apsw.Connection(str(source))
         self._file, self._blank = source, source.with_suffix(".blank")
-        _put_in_order(self.source, self.suffix)
         shutil.copyfile(source, self._blank)  # before time runs: 64 ranks take seconds
         _empty(self._blank, self.suffix)
-        self.exchanges: Exchanges = exchanges_of(self.source, job.layout, rank.number)
+        _put_in_order(self.source, self.suffix)
+        self.exchanges: Exchanges = exchanges_of(job, rank)
         self._open: tuple[apsw.Connection, StateWriter] | None = None
         self._statements: tuple[str, ...] = ()
         self._played = 0
@@ -456,11 +458,6 @@ def _empty(path: Path, suffix: str) -> None:
                     connection.execute(f"DELETE FROM {quote_name(base + suffix)}")  # noqa: S608
                     connection.execute("DELETE FROM sqlite_sequence WHERE name = ?", (base + suffix,))
             connection.execute(f'UPDATE {quote_name("rocpd_info_process" + suffix)} SET fini = NULL, "end" = NULL')  # noqa: S608
-            connection.execute("DROP TABLE played")
-            for (index,) in connection.execute(
-                "SELECT name FROM sqlite_master WHERE type = 'index' AND name LIKE '%played%'"
-            ).fetchall():
-                connection.execute(f"DROP INDEX {quote_name(str(index))}")
         connection.execute("VACUUM")
 
 
@@ -480,55 +477,35 @@ def _statements(connection: apsw.Connection, suffix: str) -> Iterator[str]:
         )
 
 
-_WIDTHS = {"ncclFloat32": 4, "ncclFloat64": 8}
-
-
-def exchanges_of(connection: apsw.Connection, layout: Layout, rank: int) -> Exchanges:
-    """Return the exchanges of a rank by group, in the order of its calls."""
-    kernels = _kernels(connection)
-    kinds: dict[str, GroupKind] = {}
-    made = iter(layout.communicators())
+def exchanges_of(job: JobPlan, rank: RankPlan) -> Exchanges:
+    """Return the exchanges of a rank by group, in the order of its calls; none where these are not recorded."""
+    if job.options.rccl == Rccl.NONE or Plant.NO_HIP_TRACE in job.planting:
+        return {}
+    exchanges: list[tuple[ExchangeRequest, str]] = []
+    times: list[tuple[int, int, int]] = []
+    for template, anchors in job.life(rank.number):
+        for number, op in enumerate(template.ops, 1):
+            if isinstance(op, Exchange):
+                call = template.regions[op.call]
+                exchanges.append((op.request, call.name))
+                times.append((anchors[call.start.anchor] + call.start.fixed, anchors[op.start], anchors[number]))
+    local = job.nodes[rank.node].local(np.array(times, dtype=np.int64).reshape(-1, 3))
     found: dict[GroupKey, list[MadeExchange]] = {}
-    group: list[tuple[str, dict[str, str], int]] = []
-    for name, start, stack, arguments in _calls(connection):
-        if name == "ncclCommInitRank":
-            kinds[arguments["comm"]] = next(made)
-        elif "comm" in arguments and stack in kernels:
-            _add(found, kinds, layout, rank, [(name, arguments, start)], kernels[stack])
-        elif "comm" in arguments and name != "ncclCommDestroy":
-            group.append((name, arguments, start))
-        elif name == "ncclGroupEnd":
-            if group and stack in kernels:
-                _add(found, kinds, layout, rank, group, kernels[stack])
-            group = []
+    for at in np.argsort(local[:, 0], kind="stable").tolist():
+        request, name = exchanges[at]
+        _, width, elements = elements_of(request)
+        made = MadeExchange("ncclAllToAll" if request.members else name, width * elements, *local[at].tolist())
+        found.setdefault(_group_key(job.layout, rank.number, request), []).append(made)
     return found
 
 
-def _add(
-    found: dict[GroupKey, list[MadeExchange]],
-    kinds: dict[str, GroupKind],
-    layout: Layout,
-    rank: int,
-    calls: list[tuple[str, dict[str, str], int]],
-    kernel: tuple[int, int],
-) -> None:
-    """Add an exchange: a call, or a group of calls, which is one transfer or an all-to-all."""
-    name, arguments, called = calls[0]
-    comm = arguments["comm"]
-    if comm not in kinds:  # calls without those that make communicators: in the order of their first use
-        kinds[comm] = layout.communicators()[len(kinds)]
-    kind = kinds[comm]
-    members = layout.group_of(rank, kind).members
-    key = GroupKey(f"{kind.value} {_ranks(members)}", members)
-    if len(calls) == 1 and "peer" in arguments:
-        peer = members[int(arguments["peer"])]
-        pair = (rank, peer) if name == "ncclSend" else (peer, rank)
-        key = GroupKey(f"{kind.value} {pair[0]}->{pair[1]}", pair, True)
-    elif len(calls) > 1:
-        name = "ncclAllToAll"
-    count = int(arguments.get("count", arguments.get("sendcount", "0")))
-    size = count * _WIDTHS.get(arguments.get("datatype", ""), 2)
-    found.setdefault(key, []).append(MadeExchange(name, size, called, *kernel))
+def _group_key(layout: Layout, rank: int, request: ExchangeRequest) -> GroupKey:
+    members = layout.group_of(rank, request.group).members
+    if not request.peer:
+        return GroupKey(f"{request.group.value} {_ranks(members)}", members)
+    peer = members[members.index(rank) + request.peer]
+    pair = (peer, rank) if request.receives else (rank, peer)
+    return GroupKey(f"{request.group.value} {pair[0]}->{pair[1]}", pair, True)
 
 
 def _ranks(members: tuple[int, ...]) -> str:
@@ -540,24 +517,6 @@ def _ranks(members: tuple[int, ...]) -> str:
     if len(members) > 2 and members == tuple(range(members[0], members[-1] + 1)):
         return f"{members[0]}-{members[-1]}"
     return ",".join(map(str, members[:4])) if len(members) < 5 else f"{members[0]},{members[1]}…{members[-1]}"
-
-
-def _calls(connection: apsw.Connection) -> list[tuple[str, int, int, dict[str, str]]]:
-    """Return name, start, stack id and arguments of the calls of RCCL, in their order."""
-    calls = "SELECT name, start, stack_id, event_id FROM regions WHERE name LIKE 'nccl%' ORDER BY start, id"
-    arguments = "SELECT name, value FROM rocpd_arg WHERE event_id = ?"
-    rows: list[tuple[Any, ...]] = connection.execute(calls).fetchall()
-    return [(name, start, stack, dict(connection.execute(arguments, (number,)))) for name, start, stack, number in rows]
-
-
-def _kernels(connection: apsw.Connection) -> dict[int, tuple[int, int]]:
-    """Return start and end of the kernel that a call of RCCL launched, by the call's stack id."""
-    text = (
-        'SELECT R.parent_stack_id, K.start, K."end" FROM kernels K JOIN regions R ON R.stack_id = K.stack_id'
-        " WHERE R.parent_stack_id > 0"
-    )
-    rows: list[tuple[Any, ...]] = connection.execute(text).fetchall()
-    return {stack: (start, end) for stack, start, end in rows}
 
 
 def waits_of(connection: apsw.Connection) -> list[int]:

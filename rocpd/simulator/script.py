@@ -79,10 +79,14 @@ class After:
 
 @frozen
 class Exchange:
-    """Op: when this rank's part of an exchange ends, whose kernel starts at anchor `start`."""
+    """Op: when this rank's part of an exchange ends, whose kernel starts at anchor `start`.
+
+    `call` is the index of the API region that asks for it, the first where several do.
+    """
 
     start: int
     request: ExchangeRequest
+    call: int
 
 
 class Arg(NamedTuple):
@@ -451,9 +455,8 @@ class Script:
         """
         stream = COMPUTE if on_compute else STREAMS[request.group]
         before, (function, arguments) = calls_of(request, stream_arg(stream))
-        for name, args in before:
-            self.call(thread, name, RCCL, 400, args)
-        self.enter(thread, function, RCCL, arguments)
+        calls = [self.call(thread, name, RCCL, 400, args) for name, args in before]
+        calls.append(self.enter(thread, function, RCCL, arguments))
         kernel = self._kernels["sendrecv" if request.kind is ExchangeKind.ALL_TO_ALL else "nccl"]
         launcher = self.call(thread, "hipExtLaunchKernel", HIP, 5600, _launch_args(kernel, stream))
         self.leave(thread)
@@ -461,7 +464,8 @@ class Script:
         if stream in self._exchanged:
             waits.append(self._exchanged[stream].later(1000))
         start = self._after([*waits, self.now(thread).later(_LATENCY)])
-        end = Time(self._anchor(Exchange(start, request)))
+        asking = calls[1] if before else calls[0]  # a group of calls is begun by one of its own
+        end = Time(self._anchor(Exchange(start, request, asking)))
         self._exchanged[stream] = end
         dispatch = Dispatch(kernel, stream, thread, launcher, self.marker(thread), Time(start), end, 0.0)
         self.template.dispatches.append(dispatch)
@@ -556,11 +560,17 @@ def destruction(group: GroupKind) -> Call:
     return "ncclCommDestroy", (_communicator(group),)
 
 
+def elements_of(request: ExchangeRequest) -> tuple[str, int, int]:
+    """Return the type of what is exchanged, its bytes, and how many of it each call passes on."""
+    datatype, width = _TYPES.get(request.size, ("ncclBfloat16", 2))
+    return datatype, width, max(1, request.size // width // max(1, request.members))
+
+
 def calls_of(request: ExchangeRequest, stream: Arg) -> tuple[tuple[Call, ...], Call]:
     """Return the calls before the one that launches the kernel, and that one."""
     communicator = _communicator(request.group)
-    datatype, width = _TYPES.get(request.size, ("ncclBfloat16", 2))
-    count = Arg("unsigned long", "count", str(max(1, request.size // width)))
+    datatype, _, elements = elements_of(request)
+    count = Arg("unsigned long", "count", str(elements))
     kind = Arg("ncclDataType_t", "datatype", datatype)
     if request.peer:
         is_send = request.kind is ExchangeKind.SEND
@@ -571,8 +581,7 @@ def calls_of(request: ExchangeRequest, stream: Arg) -> tuple[tuple[Call, ...], C
         sent = count._replace(name="sendcount")
         return (), ("ncclAllGather", (*_BUFFERS, sent, kind, communicator, stream))
     if request.kind is ExchangeKind.ALL_TO_ALL:
-        share = count._replace(value=str(request.size // width // request.members))
-        return _to_all(request.members, (share, kind), (communicator, stream)), _GROUP_END
+        return _to_all(request.members, (count, kind), (communicator, stream)), _GROUP_END
     operation = Arg("ncclRedOp_t", "op", "ncclSum")
     return (), ("ncclAllReduce", (*_BUFFERS, count, kind, operation, communicator, stream))
 

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 import numpy as np
 
 from rocpd.base import NULL, Ints, Row, frozen
-from rocpd.base.documents import json_object, json_value
+from rocpd.base.texts import json_object, json_value
 from rocpd.facts.columns import grouped, statement
 from rocpd.facts.operations import kernel_texts, numbered_dispatches, timed_columns
 from rocpd.facts.pc_sampling import active_lanes

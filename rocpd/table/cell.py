@@ -10,7 +10,7 @@ from typing import Any
 
 from rocpd.base import by_key
 from rocpd.base.identity import blake2b
-from rocpd.base.visible import visible
+from rocpd.base.texts import visible
 
 NULL = "NULL"
 _DIGESTS = (2, 4, 32)  # bytes

@@ -14,7 +14,7 @@ from textual.containers import VerticalScroll
 from textual.widgets import Footer, Static
 
 from rocpd.base import RocpdError
-from rocpd.base.visible import visible
+from rocpd.base.texts import visible
 from rocpd.table.palette import Screen
 from rocpd.top.glance import Glance, TopPage
 

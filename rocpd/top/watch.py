@@ -64,14 +64,12 @@ class WatchOptions:
         steps: so many of the last steps.
         seconds: so much of the last time, where there are no steps [s].
         rows_first: whether the first look with rows is one without conclusions, which would take a while.
-        silent_s: after so long without rows a rank is silent [s]; 0: by how often its rows usually come.
         asked: what the analyses are asked: markers that are steps, categories of kernels.
     """
 
     steps: int = 20
     seconds: float = 30.0
     rows_first: bool = False
-    silent_s: float = 0.0
     asked: Options = Options()
 
 
@@ -366,8 +364,6 @@ class Watch:
 
     def _silence(self) -> float:
         """Return after how long without rows a rank is silent [s]."""
-        if self.options.silent_s:
-            return self.options.silent_s
         return max(_USUAL_S, _TIMES * max((step.mean_ns for _, _, step in self._steps), default=0.0) / 1e9)
 
 

@@ -21,7 +21,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from rocpd.base import NULL, Answer, Floats, Ints, UsageError, frozen
-from rocpd.base.visible import visible
+from rocpd.base.texts import visible
 from rocpd.convert.deliver import Placement
 from rocpd.convert.formats.layout import titles_of_job, tree
 from rocpd.convert.gather.collect import collect_for_viewers

@@ -20,7 +20,7 @@ import numpy as np
 
 from rocpd.base import Flags, Floats, Ints, Progress, RocpdError, UsageError, frozen
 from rocpd.base.stages import Stage
-from rocpd.base.visible import visible
+from rocpd.base.texts import visible
 from rocpd.chart.model import WORK
 from rocpd.convert.deliver import Placement, placements
 from rocpd.facts.agent_time import AgentTime, read_agent_times

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 from rocpd.base import RocpdError, UsageError, frozen
 from rocpd.base.sqlite import apsw
-from rocpd.base.visible import visible
+from rocpd.base.texts import visible
 from rocpd.federate.select.window import Window
 from rocpd.federate.statements import statements
 from rocpd.schema.calculated import CalculatedTable

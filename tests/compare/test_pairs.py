@@ -59,6 +59,27 @@ def test_fewer_bytes_of_a_collective_are_work() -> None:
     assert kernel.launched == "all-reduce of 2 ranks moves 48.0 MiB instead of 192 MiB"
 
 
+def test_calls_that_shift_to_another_grid_are_other_work() -> None:
+    """Another rank is critical, with larger grids: it makes as many calls."""
+
+    def grids(small: int, large: int) -> list[LaunchUse]:
+        one = use("gemm")
+        other = replace(one, launch=replace_grid(one.launch))
+        return [
+            replace(one, calls=small, time=100 * small, exposed={COMPUTE: 100 * small}),
+            replace(other, calls=large, time=200 * large, exposed={COMPUTE: 200 * large}, median=200.0),
+        ]
+
+    def replace_grid(launch: KernelLaunch) -> KernelLaunch:
+        return launch._replace(grid=(128, 1, 1, 64, 1, 1))
+
+    base, new = grids(6, 4), grids(4, 6)
+    runs = [replace(RUN, uses=tuple(uses)) for uses in (base, new)]
+    (kernel,) = attribute(side_of(runs[:1]), side_of(runs[1:]), pair_kernels(base, new)).kernels
+    assert (kernel.calls, kernel.work, kernel.speed) == (0, kernel.change, 0)
+    assert kernel.change > 0
+
+
 def test_what_stands_in_the_place_of_another_is_the_same() -> None:
     base = [use("first"), use("old"), use("last")]
     new = [use("first"), use("young"), use("last")]

@@ -106,7 +106,7 @@ def test_hot_kernels_without_counters_are_named(open_job: OpenJob) -> None:
     first, *_ = open_job(trace.kernel("hot", 3000, 9000)).summary("roofline").findings
     assert first.text == (
         "1 of the 2 kernels with most time has no counters of operations and bytes: hot; "
-        "collect for all what `rocpd summary collected` lists"
+        "the counters that `rocpd summary collected` lists say it, once recorded for all kernels"
     )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rocpd.federate.run.cores import usable_cores
+from rocpd.federate.limits import usable_cores
 
 V2 = "35 24 0:30 / {mount} rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate\n"
 V1 = "33 32 0:28 / {mount} rw,nosuid - cgroup cgroup rw,cpu,cpuacct\n"

@@ -11,7 +11,7 @@ import pytest
 import rocpd
 from rocpd.base import RocpdError
 from rocpd.index.build import build
-from rocpd.index.typed import ValueKind
+from rocpd.index.entries import ValueKind
 from tests.build import TraceBuilder
 from tests.index.test_entries import _change
 

@@ -47,6 +47,17 @@ def test_by_step_is_what_windows_of_steps_say(name: str, marker: str, session: r
         assert [row[1:] for row in by_step if row[0] == step] == cells(window, name, columns)
 
 
+def test_a_step_lasts_to_the_next_in_windows_too(tmp_path: Path) -> None:
+    """The host loads its batch before the marker of a step: that is time of the step before."""
+    files = simulate(JobOptions(tmp_path, ranks=2, nodes=2, steps=4, seed=21, plant="slow-input=900"))
+    with rocpd.connect(files) as session:
+        by_step = cells(session, "budget", "step part time_ns", "step", everything=True)
+        for step in (1, 2):
+            times = dict(cells(session.within(rocpd.Window(step=step)), "budget", "part time_ns"))
+            assert {part: time for number, part, time in by_step if number == step} == pytest.approx(times, abs=50_000)
+            assert times["idle"] > 1_700_000
+
+
 def test_gpu_time_by_step_is_that_of_windows_of_steps(session: rocpd.Session) -> None:
     columns = "operations busy_ns sum_ns"
     by_step = {row[0]: row[1:] for row in cells(session, "gpu-time", f"step {columns}", "step")}

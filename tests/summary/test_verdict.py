@@ -383,6 +383,41 @@ def test_a_late_rank_and_one_that_computes_longer_are_both_named(tmp_path: Path)
     assert 60 < sum(waiting) <= 100, waiting  # of all the waiting, however many causes it has
 
 
+def test_a_link_is_not_explained_by_kernels_of_a_rank(tmp_path: Path) -> None:
+    """The straggler that costs less than a link comes after it: its kernels say why it is slow."""
+    layout = LAYOUTS["tensor and data, two nodes"]
+    files = simulate(JobOptions(tmp_path, steps=12, seed=5, plant="slow-link=6,straggler=8", **layout))
+    with rocpd.connect(files) as session:
+        link, straggler = (each for each in session.summary("stragglers").findings if each.rule == "comm.straggler")
+    assert link.text.endswith("a slow link")
+    assert straggler.text.endswith("a straggler; the same kernels and grids")
+
+
+def test_a_straggler_behind_a_slow_host_is_explained_too(tmp_path: Path) -> None:
+    files = simulate(
+        JobOptions(tmp_path, ranks=12, nodes=3, tp=2, steps=12, seed=7, plant="imbalance=15,late-node=500")
+    )
+    with rocpd.connect(files) as session:
+        named = [each for each in session.summary("stragglers").findings if each.rule == "comm.straggler"]
+        advice = session.advise()
+    (of_rank,) = (each for each in named if each.rank is not None)
+    assert "it has more work: 15 % more work-items" in of_rank.text, named
+    (advised,) = (each for each in advice.findings if each.rule == "comm.straggler" and "has more work" in each.text)
+    assert (advised.action or "").startswith("It has more to do than the others")
+    cost = float(str(of_rank.evidence["cost_percent"]))
+    assert advised.gain_percent == pytest.approx(cost, abs=1)  # beyond what the host gains, which hides it
+
+
+def test_where_ranks_are_left_out_transfer_and_waiting_are_not_told_apart(tmp_path: Path) -> None:
+    """Whom they wait for is not seen: neither links nor other ranks are slow for that."""
+    files = simulate(JobOptions(tmp_path, ranks=12, nodes=3, steps=10, seed=7, plant="late-node=900", rccl="calls"))
+    with rocpd.connect(files) as session:
+        some = session.where(rocpd.Filters(ranks="0-7"))
+        assert [each.text for each in some.summary("stragglers").findings if each.rule == "comm.slow"] == []
+        assert {*cells(some, "collectives", "class")} == {"inconclusive"}
+        assert {*cells(some, "collectives", "bus_gb_per_s")} == {None}
+
+
 def test_pairs_that_overlap_on_one_clock_are_told_apart_by_their_ends(open_job: OpenJob) -> None:
     """Pairs 0, 2 and 1, 3: rank 3 is late, for which rank 1 waits, and nobody else."""
     ranks = [Member(number) for number in range(4)]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rocpd.base import NULL
-from rocpd.schema.rules.agents import copy_agent_sql, copy_agents
+from rocpd.schema.rules.events import copy_agent_sql, copy_agents
 
 CPU, GPU, GPU2, UNKNOWN = 0, 1, 2, 99
 ENDS = (CPU, GPU, GPU2, UNKNOWN, None)

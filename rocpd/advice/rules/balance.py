@@ -61,10 +61,10 @@ _COMPARE = (
     "Compare it with the others: `rocpd diff JOB --step N --against others` says which part of the step, which kernels "
     "and which ranks take longer"
 )
-_SAMPLED, _NOT_SAMPLED = "`rocpd summary step-samples JOB --step N` shows it", "no clocks of GPUs are sampled here"
+_CLOCK_DIFFERS = 0.97  # of that in other steps: below it the clock is lower
 _IN_STEP = {
-    "compute": ". Where all kernels take longer, look at the clock in that step ({clock}), and for other processes on "
-    "the GPU; where some do, at their grids.",
+    "compute": ". {clock}Look for other processes on the GPU where all kernels take longer; where some do, at their "
+    "grids.",
     "communication": ". Look at what else used the links then: checkpoints, other jobs.",
     "copy": "; `rocpd summary slowest-copies JOB --step N` which copies.",
     IDLE: "; `rocpd summary idle-calls JOB --step N` what the host does meanwhile: input, checkpoint, allocation, "
@@ -95,19 +95,39 @@ def _slow_steps(case: Case, slow: Sequence[Row], typical: float, total: float, c
     verb = "are" if others else "is"
     on = "" if rank is None else f", slowest on rank {rank}"
     times = float(worst["mean_ns"]) / typical
-    text = f"{what}{others} {verb} slow: {times:.2f} times the median of {count} steps ({readable(typical, 'ns')}){on}"
+    most = f"{what} takes {times:.2f}" if others else f"{times:.2f}"
+    text = f"{what}{others} {verb} slow: {most} times the median of {count} steps ({readable(typical, 'ns')}){on}"
     text += _meanwhile(worst, what if others else "it", rank)
     lost = sum(float(row["mean_ns"]) - typical for row in slow)
     grew = {name: worst[name] for name in ("grew", "grew_by_ns", "grew_in", "grew_rank") if worst[name] is not None}
     evidence = {"steps": [row["step"] for row in slow], "over_median": times, "median_ns": typical, "of": count, **grew}
     found = case.finding(text, lost * 100 / total, evidence, Confidence.CERTAIN, {**worst, "rank": rank}, "max_ns")
-    return replace(found, step=str(worst["step"]), action=f"{_COMPARE}{_then(case, worst['grew'])}")
+    return replace(found, step=str(worst["step"]), action=f"{_COMPARE}{_then(case, worst)}")
 
 
-def _then(case: Case, grew: str | None) -> str:
+def _then(case: Case, worst: Row) -> str:
     """Return what to look at in a slow step besides, by what takes longer in it."""
-    is_sampled = any(CLOCK.search(row["name"] or "") for row in case.rows("samples"))
-    return _IN_STEP.get(grew or IDLE, "").format(clock=_SAMPLED if is_sampled else _NOT_SAMPLED)
+    return _IN_STEP.get(worst["grew"] or IDLE, "").format(clock=_clock_in(case, worst))
+
+
+def _clock_in(case: Case, step: Row) -> str:
+    """Say how the clocks of the GPUs, or of the rank that makes a step slow, were in it, beside other steps."""
+    number = re.search(r"\d+", str(step["step"]))
+    clocks = [
+        (str(row["step"]) == number[0], float(row["mean_over_time"]))
+        for row in case.rows("step-samples")
+        if number and row["mean_over_time"] and step["grew_rank"] in (None, row["rank"]) and CLOCK.search(row["name"])
+    ]
+    here, others = ([clock for is_here, clock in clocks if is_here == which] for which in (True, False))
+    if not here or not others:
+        return "The clock in that step is not known: none was sampled. "
+    now, usual = median(here), median(others)
+    if now < usual * _CLOCK_DIFFERS:
+        return (
+            f"The clock was {now:.0f} MHz in it and {usual:.0f} in others: look at power and temperature "
+            "(`rocpd summary step-samples JOB --step N`). "
+        )
+    return f"The clock was as in other steps ({now:.0f} MHz). "
 
 
 def _meanwhile(row: Row, step: str, named: int | None) -> str:
@@ -133,6 +153,7 @@ STEP_OUTLIER = Rule(
     look=_step_outlier,
     without=_usual_steps,
     needs=(Need("steps", STEPS),),
+    besides=("step-samples",),
     thresholds=(
         Threshold("times_median", SLOW, "time of a step by the median"),
         Threshold("deviations", DEVIATIONS, "time of a step above the median, by the median absolute deviation"),

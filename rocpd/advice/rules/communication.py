@@ -92,11 +92,14 @@ def _comm_straggler_explains(cause: Finding, other: Finding) -> bool:
 
 def _straggler_gone(finding: Finding) -> Sequence[Change]:
     evidence = finding.evidence
-    hiding = evidence.get("hidden_by")
-    gone = [without(*str(each).split(":", 1)) for each in hiding] if isinstance(hiding, list) else []
     if isinstance(ranks := evidence.get("link"), list):
-        return [*gone, without("link", listed(ranks))]
-    return [*gone, without("host", evidence["hostname"]) if "hostname" in evidence else without("rank", finding.rank)]
+        return [without("link", listed(ranks))]
+    return [without("host", evidence["hostname"]) if "hostname" in evidence else without("rank", finding.rank)]
+
+
+def _those_that_hide_it(finding: Finding) -> Sequence[Change]:
+    hiding = finding.evidence.get("hidden_by")
+    return [without(*str(each).split(":", 1)) for each in hiding] if isinstance(hiding, list) else []
 
 
 COMM_STRAGGLER = Rule(
@@ -106,6 +109,7 @@ COMM_STRAGGLER = Rule(
     "and chance does not explain it (`rocpd summary stragglers`). Gains what the replay regains",
     look=_comm_straggler,
     without=_straggler_gone,
+    after=_those_that_hide_it,
     needs=(Need("ranks", KERNELS), Need("communication", COMMUNICATION)),
     explains=_comm_straggler_explains,
     shown_by="rocpd summary causes stragglers waits JOB",

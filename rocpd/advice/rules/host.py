@@ -37,6 +37,7 @@ def _gpu_starved(case: Case) -> Iterator[Finding]:
     starved = [row for row in rows if row["cause"] in _LAUNCH_OR_WORK]
     share = sum(float(row["span_percent"]) for row in starved)
     if share < case.limits["least_idle_percent"]:
+        yield from _waiting_for_work(case)
         return
     cause = str(max(starved, key=lambda row: int(row["idle_ns"]))["cause"])
     calls = [row for row in case.of_critical("idle-calls") if row["cause"] == cause]
@@ -53,6 +54,20 @@ def _gpu_starved(case: Case) -> Iterator[Finding]:
     yield replace(found, action=action, reference=reference)
 
 
+def _waiting_for_work(case: Case) -> Iterator[Finding]:
+    """Yield the marker in which the host works in most steps while the GPU has nothing to do."""
+    steps = sum(not row["is_warm_up"] for row in case.rows("steps")) if case.job.has_steps else 0
+    for row in case.of_critical("idle-calls"):
+        share = case.job.share(int(row["idle_ns"]))
+        in_most = 0 < int(row["longest_ns"]) * steps <= 2 * int(row["idle_ns"])  # else it is a stall of some
+        if row["cause"] == HOST and row["name"] and in_most and share >= case.limits["least_work_percent"]:
+            which = f"the GPU of rank {case.job.critical}"
+            text = f"{which} idles {share:.1f} % of the time while its host is in {row['name']}"
+            found = case.finding(text, share, {HOST: row["idle_ns"]}, Confidence.CERTAIN, row, "longest_ns")
+            yield replace(found, action=_WORKING[0], reference=_WORKING[1])
+            return
+
+
 def _host_gone(finding: Finding) -> Sequence[Change]:
     return [FREE["launch" if finding.reference == _GRAPHS else "host"]]
 
@@ -61,11 +76,14 @@ GPU_STARVED = Rule(
     id="gpu.starved",
     asks="does the GPU wait for its host?",
     fires="on the critical rank the GPU idles for {least_idle_percent} % of the time or more while its host launches "
-    "or works between calls. Gains that time",
+    "or works between calls, or for {least_work_percent} % while it works in one marker of most steps. Gains that time",
     look=_gpu_starved,
     without=_host_gone,
     needs=(Need("kernels", KERNELS), Need("idle", KERNELS)),
-    thresholds=(Threshold("least_idle_percent", 10.0, "share of the time of the critical rank"),),
+    thresholds=(
+        Threshold("least_idle_percent", 10.0, "share of the time of the critical rank"),
+        Threshold("least_work_percent", 3.0, "the same in one marker, such as one for input"),
+    ),
     # There would be work to hide communication behind, were it launched.
     explains=lambda cause, other: other.rule == "comm.exposed" and _gain(cause) > _gain(other),
     shown_by="rocpd summary idle idle-calls JOB --by rank",

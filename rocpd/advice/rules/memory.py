@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 
-from rocpd.advice.case import ALLOCATIONS, COPIES, HIP, KERNELS, CannotLookError, Case, Row, some
+from rocpd.advice.case import ALLOCATIONS, COPIES, HIP, KERNELS, CannotLookError, Case, Row, short, some
 from rocpd.advice.rule import Need, Rule, Threshold
 from rocpd.facts.agent_time import FINISHED, NOT_STARTED
 from rocpd.facts.timeline import EXPOSED_COPIES
@@ -62,7 +62,11 @@ def _memory_leak(case: Case) -> Iterator[Finding]:
     case.needs_steps()
     for finding in case.problems("allocation-sites", LEAK):
         steps = _steps_to_full(case, finding)
-        full = f"; memory is full after about {float(f'{steps:.2g}'):,.0f} more steps" if steps is not None else ""
+        full = ""
+        if steps is not None:
+            minutes = steps * case.job.step_ns / 60e9
+            lasts = f"{minutes / 60:.2g} hours" if minutes >= 120 else f"{minutes:.2g} minutes"
+            full = f"; memory is full after about {float(f'{steps:.2g}'):,.0f} more steps, in {lasts}"
         yield replace(finding, text=finding.text + full, evidence={**finding.evidence, "steps_to_full": steps})
 
 
@@ -247,8 +251,8 @@ def _copy_small(case: Case) -> Iterator[Finding]:
         return
     most = max(small, key=lambda row: int(row["copies"]))
     text = (
-        f"rank {case.job.critical} makes {per_step:.0f} copies of up to 64 KiB in each step, most {most['name']}: "
-        f"their calls take {share:.0f} % of the time"
+        f"rank {case.job.critical} makes {per_step:.0f} copies of up to 64 KiB in each step, most "
+        f"{short(most['name'])}: their calls take {share:.0f} % of the time"
     )
     yield case.finding(text, share, {"copies_per_step": per_step, "api_ns": calls_ns})
 

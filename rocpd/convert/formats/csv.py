@@ -22,8 +22,8 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from rocpd.base import AmdVersion, Ints, Progress
-from rocpd.base.documents import json_object
 from rocpd.base.output import check_free, complete_or_nothing
+from rocpd.base.texts import json_object
 from rocpd.convert import deliver
 from rocpd.convert.formats.csv_files import RANK, CsvFile, columns_read, files_of
 from rocpd.convert.formats.csv_lines import cells_of, lines, quoted

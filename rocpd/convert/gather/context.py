@@ -19,9 +19,8 @@ from rocpd.facts.columns import Piece, Select, all_texts, read_all
 from rocpd.federate.result import decoded
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.schema.rules import kernel_categories
-from rocpd.schema.rules.agents import GPUS
 from rocpd.schema.rules.categories import NOT_DRAWN
-from rocpd.schema.rules.events import valid_start, valid_times
+from rocpd.schema.rules.events import GPUS, valid_start, valid_times
 
 Columns = dict[str, Ints]
 

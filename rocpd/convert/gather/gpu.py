@@ -14,7 +14,7 @@ from rocpd.convert.gather.context import Columns, Context
 from rocpd.convert.gather.lanes import spread
 from rocpd.convert.model import Annotation, Slices, TrackKind, optional, where
 from rocpd.facts.columns import Select, as_text, distinct, grouped, per_id
-from rocpd.schema.rules.agents import copy_agents
+from rocpd.schema.rules.events import copy_agents
 from rocpd.schema.rules.kernel_names import shown_name
 
 _DISPATCH = (

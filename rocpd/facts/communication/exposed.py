@@ -53,8 +53,7 @@ def waits_of(groups: Iterable[Group], pairs: Iterable[Partners], clocks: Clocks)
     """
     waits: dict[int, ChannelWaits] = {}
     for group in (*groups, *((pair.sender, pair.receiver) for pair in pairs)):
-        is_whole = bool(group[0].role) or (group[0].size or 0) <= len(group)
-        times = arrivals(group, clocks, np.arange(len(group[0]))).waits
+        times, is_whole = arrivals(group, clocks, np.arange(len(group[0]))).waits, clocks.is_whole(group)
         waits |= {id(member): ChannelWaits(of_member, is_whole) for member, of_member in zip(group, times, strict=True)}
     return waits
 

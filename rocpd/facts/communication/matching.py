@@ -244,23 +244,31 @@ class Clocks:
         numbers: rank -> number of its clock.
         shifts: rank -> what is added to its times so that all compare; nothing where only those of one clock do.
         likely_ns: how far times of two clocks on one line are likely to be apart for no reason.
+        lacks_ranks: whether filters leave out ranks, with which others may have met.
     """
 
     numbers: Mapping[int, int]
     shifts: Mapping[int, Shift] = field(default_factory=dict)
     likely_ns: int = 0
+    lacks_ranks: bool = False
 
     @classmethod
     def of(cls, session: Federation, channels: Sequence[Channel]) -> Clocks:
         """Return the clocks of a job in which these communication kernels are to be compared."""
         numbers = {rank: number for number, domain in enumerate(session.clock_domains) for rank in domain.ranks}
+        lacks_ranks = session.job.left_out > 0
         if len({numbers.get(channel.rank) for channel in channels}) < 2:
-            return cls(numbers)
+            return cls(numbers, lacks_ranks=lacks_ranks)
         known = [clock for clock in session.job.alignment.clocks if clock.method in _ON_ONE_LINE]
         shifts = {rank: clock.shift for clock in known for rank in clock.ranks}
         if any(channel.rank not in shifts for channel in channels):
-            return cls(numbers)
-        return cls(numbers, shifts, max(clock.likely_ns or 0 for clock in known))
+            return cls(numbers, lacks_ranks=lacks_ranks)
+        return cls(numbers, shifts, max(clock.likely_ns or 0 for clock in known), lacks_ranks)
+
+    def is_whole(self, group: Group) -> bool:
+        """Whether all members of a group were read; what looks like transfer may else be waiting for the others."""
+        size = group[0].size
+        return bool(group[0].role) or (not self.lacks_ranks if size is None else size <= len(group))
 
     def line(self, rank: int) -> int:
         """Return the number of the line on which a rank's times compare with those of others of this number."""

@@ -14,9 +14,8 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from rocpd.base import ForeignError, InputError, by_key, frozen
-from rocpd.base.documents import json_object
 from rocpd.base.sqlite import apsw
-from rocpd.base.visible import visible
+from rocpd.base.texts import json_object, visible
 from rocpd.federate.open.opening import FileNote, Opening, as_input_error
 from rocpd.federate.result import decoded
 from rocpd.schema import versions

@@ -15,8 +15,7 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
 from rocpd.base import Answer, Progress, Row, process
-from rocpd.federate.limits import Limits
-from rocpd.federate.run.cores import usable_cores
+from rocpd.federate.limits import Limits, usable_cores
 from rocpd.federate.run.pool import Pool, Share
 from rocpd.federate.run.rank_reader import STATEMENT_BYTES, RankTask, run_task
 from rocpd.federate.run.request import Request

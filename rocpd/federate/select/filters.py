@@ -17,9 +17,8 @@ from rocpd.base import RocpdError, UsageError, by_key, frozen
 from rocpd.base.option import regular_expression
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.select.selection import RANK_EVENTS
-from rocpd.schema.rules.agents import GPUS, copy_agent_sql
 from rocpd.schema.rules.categories import domain_of, normalized
-from rocpd.schema.rules.events import CATEGORY_TABLES, DOMAIN_TABLES, ON_AGENTS, ON_STREAMS
+from rocpd.schema.rules.events import CATEGORY_TABLES, DOMAIN_TABLES, GPUS, ON_AGENTS, ON_STREAMS, copy_agent_sql
 from rocpd.schema.rules.kernel_names import matches, names_of_kernels
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from rocpd.base import RocpdError, UsageError, few, frozen
@@ -69,7 +69,7 @@ def of_marker(wanted: str, trace: WholeTrace, *, at_start: bool) -> dict[int, in
 
 
 def of_step(wanted: str, pattern: re.Pattern[str], trace: WholeTrace) -> tuple[Sides, Sides]:
-    """Return start and end of a step on each rank [ns by its clock].
+    """Return start and end of a step on each rank [ns by its clock]; one of a number lasts to the start of the next.
 
     Args:
         wanted: its number, or its marker as for `of_marker`.
@@ -95,11 +95,21 @@ def _steps(number: int, pattern: re.Pattern[str], trace: WholeTrace) -> dict[int
     for rank, steps in trace.map_ranks(functools.partial(steps_of_rank, pattern)):
         known |= steps.keys()
         if number in steps:
-            times[rank.number] = steps[number]
+            times[rank.number] = _period(steps[number], (start for start, _ in steps.values()))
     if not times:
         have = f"steps run from {min(known)} to {max(known)}" if known else f"no marker names a step; {_LIST}"
         raise UsageError(f"there is no step {number}", have)
     return times
+
+
+def _period(step: tuple[int, int], starts: Iterable[int]) -> tuple[int, int]:
+    """Return start and end of a step that lasts to the start of the next one [ns].
+
+    Where more lies between them than the step is long, its marker is not around most of a loop, or the loop was left.
+    """
+    start, end = step
+    following = min((other for other in starts if other > start), default=end)
+    return start, following if end < following < 2 * end - start else end
 
 
 def steps_of_rank(pattern: re.Pattern[str], reader: RankReader) -> dict[int, tuple[int, int]]:

@@ -90,6 +90,9 @@ TABLES = by_name(
             "caused_wait_ns", "ns", "how long others waited as it came last, whoever held it up: `causes` says who does"
         ),
         Field("own_wait_ns", "ns", "how long it waited for others"),
+        Field(
+            "cost_ns", "ns", "a step would take less without it, as in `causes`; NULL: none of its own; by rank only"
+        ),
         Field("steps_last", "", "in how many steps it came last of the ranks that do the same; by rank only", True),
         Field("compute_by_peers", "", "what it computes, by what others usually take for the same; by rank only", True),
         title="Waiting that ranks cause",
@@ -151,6 +154,7 @@ _MOSTLY = 2 / 3  # of what a rank computes longer
 _MATTERS = 0.01  # of what a peer takes
 _LEAST_SAMPLES = 3
 _OTHER_ROLE = 0.1  # of the dispatches of a rank: where so many are of other kernels, two do other work
+_EXPLAINED = 3  # ranks and hosts to blame: each takes reading two files
 _CUT = 0.5  # of a step: so many more of its kernels one of two ranks may have between the same steps
 
 Shape = tuple[object, ...]
@@ -328,16 +332,16 @@ class Blamed:
         computing: ranks that compute.
         inferred_links: how many links between ranks are inferred, not recorded.
         found: what the job loses, and to what; None where nothing shows its steps.
-        explained: why the worst rank is late; None where none is.
+        explained: why those to blame are late, the worst first, of few.
     """
 
     computing: tuple[int, ...]
     inferred_links: int
     found: Blame | None
-    explained: Explanation | None = None
+    explained: tuple[Explanation, ...] = ()
 
 
-_BLAMED = Fact("blamed", 6, (Blamed, Blame, Cause, CauseKind, Explanation))
+_BLAMED = Fact("blamed", 8, (Blamed, Blame, Cause, CauseKind, Explanation))
 
 
 class KeptBlame:
@@ -431,7 +435,9 @@ class MatchedCommunication:
         lacking = "" if matched.groups or matched.pairs else _lacking(session, channels)
         judgement = judge(blamed.found, pieces, Members(hosts, inferred), matched.groups, clocks, lacking)
         if judgement.usual is not None and pieces:
-            blamed = blamed if known else replace(blamed, explained=_explanation(session, judgement, pieces))
+            if not known:
+                explained = tuple(_explanations(session, judgement, judgement.usual, pieces))
+                blamed = replace(blamed, explained=explained)
             judgement = _explained(judgement, blamed.explained)
         kept.keep(blamed)
         if reading.wants("ranks"):
@@ -465,28 +471,34 @@ def _lacking(session: Federation, channels: Sequence[Channel]) -> str:
     return "not known: no collectives in this part of the trace" if session.is_part else "not recorded: no collectives"
 
 
-def _explanation(session: Federation, judgement: Judgement, pieces: Periods) -> Explanation:
-    """Return the cause, as far as two files show it; of a late host with its function."""
-    assert judgement.usual is not None
-    late, usual = judgement.culprits[0], judgement.usual
-    if not {late, usual} <= set(pieces.ranks):  # one was killed before these steps
-        return Explanation("", {})
-    both = session.reader(late), session.reader(usual)
-    # Where its host takes longer, kernels and clocks explain nothing.
-    by_host = judgement.findings[0].evidence.get("mainly") == OF_HOST
-    causes = [function_of(*both, pieces) or Explanation("", {}) if by_host else cause_of(*both, pieces, load(None))]
-    evidence = {name: value for cause in causes for name, value in cause.evidence.items()}
-    return Explanation("; ".join(cause.text for cause in causes if cause.text), evidence)
+def _explanations(session: Federation, judgement: Judgement, usual: int, pieces: Periods) -> Iterator[Explanation]:
+    """Yield what those to blame take longer for, as far as two files show it; of a late host its function.
+
+    Args:
+        session: reads the ranks.
+        judgement: who is to blame.
+        usual: a rank that is not.
+        pieces: the steps.
+    """
+    for late, at in zip(judgement.late[:_EXPLAINED], judgement.accused, strict=False):
+        if not {late, usual} <= set(pieces.ranks):  # one was killed before these steps
+            yield Explanation("", {})
+            continue
+        both = session.reader(late), session.reader(usual)
+        # Where its host takes longer, kernels and clocks explain nothing.
+        if judgement.findings[at].evidence.get("mainly") == OF_HOST:
+            yield function_of(*both, pieces) or Explanation("", {})
+        else:
+            yield cause_of(*both, pieces, load(None))
 
 
-def _explained(judgement: Judgement, cause: Explanation | None) -> Judgement:
-    """Return the verdict with the cause."""
-    finding, *others = judgement.findings
-    if not cause:
-        return judgement
-    text = "; ".join(filter(None, (finding.text, cause.text)))
-    explained = replace(finding, text=text, evidence={**finding.evidence, **cause.evidence})
-    return replace(judgement, findings=(explained, *others))
+def _explained(judgement: Judgement, explanations: Sequence[Explanation]) -> Judgement:
+    """Return the verdict with why each is late."""
+    findings = list(judgement.findings)
+    for at, why in zip(judgement.accused, explanations, strict=False):
+        text = "; ".join(filter(None, (findings[at].text, why.text)))
+        findings[at] = replace(findings[at], text=text, evidence={**findings[at].evidence, **why.evidence})
+    return replace(judgement, findings=tuple(findings))
 
 
 def _count(channels: Iterable[Channel]) -> int:
@@ -570,10 +582,11 @@ def _straggler_rows(by: By, waiting: Waiting, judgement: Judgement) -> list[tupl
     """Return the rows of the table; those that hold others up come first."""
     rows = waiting.straggler_rows()
     if by is not By.RANK:
-        return [(*row, None, None) for row in rows]
+        return [(*row, None, None, None) for row in rows]
     worst = {rank: number for number, rank in enumerate(judgement.culprits)}
     ordered = sorted(rows, key=lambda row: worst.get(row[0], len(worst)))
-    return [(*row, judgement.last.get(row[0]), judgement.compute.get(row[0])) for row in ordered]
+    known = judgement.costs, judgement.last, judgement.compute
+    return [(*row, *(values.get(row[0]) for values in known)) for row in ordered]
 
 
 def _transfers(partners: Partners, clocks: Clocks) -> tuple[Any, ...]:

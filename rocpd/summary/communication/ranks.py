@@ -447,7 +447,7 @@ def collectives_by_launch(reading: Reading, by: By) -> Tables:
     ordered = [(key, each) for key, each in in_order(waiting) if each.listed]
     rows: dict[str, list[Row]] = {
         "collectives": [(*key, *row) for key, each in ordered for row in each.collective_rows()],
-        "stragglers": [(*key, *row, None, None) for key, each in ordered for row in each.straggler_rows()],
+        "stragglers": [(*key, *row, None, None, None) for key, each in ordered for row in each.straggler_rows()],
         "waits": [(*key, *row) for key, each in ordered for row in each.pair_rows()],
     }
     for name, of_table in rows.items() if ordered else ():

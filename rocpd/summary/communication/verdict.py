@@ -121,6 +121,7 @@ class Judgement:
     Args:
         findings: the verdict; the first is the most important.
         culprits: ranks that hold others up, the worst first.
+        late: the first rank of each rank or host that does.
         last: rank -> in how many of the steps it came last.
         compute: rank -> its time of computing by that of others for the same.
         slow: text and number of the marker of a slow step -> why it is slow.
@@ -129,10 +130,12 @@ class Judgement:
         usual: a rank that computes as long as most, beside the worst one; None without culprits.
         replays: returns the job, to be replayed with changes; None where nothing shows its steps.
         causes: rows of the table `causes`: the numbers of the verdict.
+        costs: rank -> what a step would take less without it, of those of `causes` [ns].
     """
 
     findings: tuple[Finding, ...]
     culprits: tuple[int, ...] = ()
+    late: tuple[int, ...] = ()
     last: Mapping[int, float] = field(default_factory=dict)
     compute: Mapping[int, float] = field(default_factory=dict)
     slow: Mapping[tuple[str, int], Cause] = field(default_factory=dict)
@@ -140,6 +143,13 @@ class Judgement:
     usual: int | None = None
     replays: Callable[[], Replays] | None = None
     causes: tuple[Row, ...] = ()
+    costs: Mapping[int, float] = field(default_factory=dict)
+
+    @property
+    def accused(self) -> tuple[int, ...]:
+        """The numbers of the findings on `late`: links, which are nobody, may stand among them."""
+        accused = (finding.rule == RULE and "link" not in finding.evidence for finding in self.findings)
+        return tuple(number for number, is_it in enumerate(accused) if is_it)
 
 
 def unknown(text: str) -> Judgement:
@@ -194,15 +204,21 @@ def judge(
     places = dict(zip(found.steps, pieces.markers, strict=False))
     slow = {places[number]: cause for number, cause in found.slow.items() if number in places}
     longest = {places[number]: ranks for number, ranks in found.longest.items() if number in places}
-    judgement = Judgement((), (), {}, found.computes, slow, longest)
+    judgement = Judgement((), compute=found.computes, slow=slow, longest=longest)
     if lacking:
         return replace(judgement, findings=unknown(lacking).findings)
     findings = tuple(_findings(found, pieces, members))
-    culprits = _culprits(found) if findings[0].verdict is Verdict.PROBLEM else ()
+    is_problem = findings[0].verdict is Verdict.PROBLEM
+    blamed = [cause.ranks for cause in found.causes if cause.kind is not CauseKind.LINK and _matters(cause)]
+    culprits = tuple(dict.fromkeys(rank for ranks in blamed for rank in ranks)) if is_problem else ()
+    late = tuple(ranks[0] for ranks in blamed) if is_problem else ()
     usual = _usual(found, culprits) if culprits else None
     last = came_last(groups, pieces, clocks)
-    causes = () if findings[0].verdict is Verdict.UNKNOWN else tuple(_rows(found, members))
-    return replace(judgement, findings=findings, culprits=culprits, last=last, usual=usual, causes=causes)
+    said = replace(judgement, findings=findings, culprits=culprits, late=late, last=last, usual=usual)
+    if findings[0].verdict is Verdict.UNKNOWN:
+        return said
+    costs = {cause.ranks[0]: cause.costs for cause in found.causes if cause.kind is CauseKind.RANK and _matters(cause)}
+    return replace(said, causes=tuple(_rows(found, members)), costs=costs)
 
 
 def _rows(found: Blame, members: Members) -> Iterator[Row]:
@@ -217,12 +233,6 @@ def _rows(found: Blame, members: Members) -> Iterator[Row]:
         which = " ".join(map(str, cause.ranks))
         rest = len(found.steps), cause.waiting * 100, None if is_stall else cause.chance, which
         yield (_who(cause, members), *costs, cause.mainly, *longer, steps, *rest, found.step_ns)
-
-
-def _culprits(found: Blame) -> tuple[int, ...]:
-    """Return the ranks to blame, the worst first."""
-    ranks = [rank for cause in found.causes if cause.kind is not CauseKind.LINK for rank in cause.ranks]
-    return tuple(dict.fromkeys(ranks))
 
 
 def _usual(found: Blame, culprits: Sequence[int]) -> int | None:

@@ -136,14 +136,15 @@ class Waiting:
         if not len(some.numbers):
             return
         waits, times = some.arrivals.waits, some.arrivals.times
-        classes = some.arrivals.classes(len(group) >= (group[0].size or 0))
+        is_whole = self.clocks.is_whole(group)
+        classes = some.arrivals.classes(is_whole)
         for code in np.flatnonzero(np.bincount(classes)).tolist():
             counted = some.counted & (classes == code)
             added = ((classes == code).sum(), counted.sum(), times[counted].sum(), waits[counted].sum())
             self.classes[CLASSES[code]] = self.classes.get(CLASSES[code], np.zeros(4, np.int64)) + added
         sums = (waits.sum(0), waits.max(0), times.min(0), times.max(0))
         last = _only(some.arrivals.shares > 0, codes)
-        moved = _moved(group, some.numbers, sums[2])
+        moved = _moved(group, some.numbers, sums[2] if is_whole else 0 * sums[2])
         self.listed.append(_Listed(group, some.numbers, last, tuple(keys), classes, sums, moved))
 
     def _blame(self, when: Arrivals, codes: Ints, keys: Sequence[Key]) -> None:
@@ -241,7 +242,7 @@ def _moved(group: Group, numbers: Ints, times: Ints) -> list[_Moved]:
     Args:
         group: who takes part.
         numbers: which collectives.
-        times: how long each took by itself [ns].
+        times: how long each took by itself [ns]; 0: not known.
     """
     moved: list[_Moved] = []
     for (operation, volume, factor), time in zip(moved_by(group, numbers), times.tolist(), strict=True):

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rocpd.base import NULL, Answer, Floats, Ints, RocpdError, Row
-from rocpd.base.documents import json_object
+from rocpd.base.texts import json_object
 from rocpd.counters.definitions import Architecture, CounterMetric, Hardware, architecture, hardware, is_counter, needs
 from rocpd.counters.measured import SIZES, CounterRows, Measured, Pass, block_of, collecting_runs, joined
 from rocpd.counters.measured import by_name as rows_by_name

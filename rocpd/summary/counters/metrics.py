@@ -514,7 +514,7 @@ def _not_placed(
         short, have = short_names(lacking), "has" if len(lacking) == 1 else "have"
         text = f"{len(lacking)} of the {amount(len(first), 'kernel')} with most time {have} no counters of operations"
         text += f" and bytes: {', '.join(short[name] for name in lacking)}"
-        text += "; collect for all what `rocpd summary collected` lists"
+        text += "; the counters that `rocpd summary collected` lists say it, once recorded for all kernels"
         yield Finding(text, "kernel.uncounted", Verdict.NOTE, Confidence.CERTAIN)
 
 

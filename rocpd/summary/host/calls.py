@@ -23,8 +23,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from rocpd.base import NULL, Ints, Row, by_key
+from rocpd.base.texts import visible
 from rocpd.base.version import __version__
-from rocpd.base.visible import visible
 from rocpd.chart.model import FlameFrame, Flames
 from rocpd.facts.columns import Names, grouped
 from rocpd.facts.operations import OperationNames, read_ops

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from rocpd.base import NULL, Floats, Ints, RocpdError, Row, UsageError
-from rocpd.base.visible import visible
+from rocpd.base.texts import visible
 from rocpd.facts.columns import grouped
 from rocpd.facts.operations import KERNEL, OperationNames, Ops, link, read_ops
 from rocpd.facts.rank import By, RankReading

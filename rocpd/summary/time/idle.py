@@ -60,7 +60,7 @@ _IS_AT_EDGE = np.array([*(cause in (NOT_STARTED, FINISHED, LEFT_OUT) for cause i
 _LISTED = 8  # ranks
 
 _MUCH = 0.4  # of the idle time: so much begins in a call that is named
-_MOST_OF_IT = 0.5  # of the idle time in one gap: it is no habit of the program
+_MOST_OF_IT = 0.5  # of the idle time, in one gap: it is no habit of the program; of that of a cause, in one marker
 
 _MEANWHILE = {
     HostCall.LAUNCH: "while the host launches",
@@ -358,9 +358,20 @@ def _findings(ranks: Sequence[_OfRank], gaps: Sequence[Gap], idle: Iterable[_ByC
         text, verdict = f"{text}; no calls are recorded that would say why", Verdict.UNKNOWN
     else:
         text = f"{text}, {causes[cause] * 100 / total:.0f} % of it {_MEANWHILE[cause]}"
-        text += _begins_in(idle, total, span) if cause == QUEUED else ""
+        text += _begins_in(idle, total, span) if cause == QUEUED else _most_in(idle, cause)
     text += _far_out(ranks, cause) + _one_gap(gaps, total)
     yield Finding(text, "gpu.idle", verdict, Confidence.CERTAIN, evidence=evidence)
+
+
+def _most_in(idle: Iterable[_ByCause], cause: str) -> str:
+    """Return the marker, or call, in which most of the idle time of a cause lies, in words; or nothing."""
+    times = Counter[str | None]()
+    for of_key in idle:
+        times.update({name: time.total for (its_cause, name), time in of_key.items() if its_cause == cause})
+    name, most = max(times.items(), key=lambda each: each[1], default=(None, 0))
+    if name in (None, BETWEEN) or most < _MOST_OF_IT * times.total():
+        return ""
+    return f", most of that in {name}"
 
 
 def _begins_in(idle: Iterable[_ByCause], total: int, span: int) -> str:

@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 
 from rocpd.base import Ints, Row, frozen
-from rocpd.base.documents import json_object
+from rocpd.base.texts import json_object
 from rocpd.facts.columns import Names, distinct
 from rocpd.facts.communication.communicators import with_communicator
 from rocpd.facts.host_calls import launches_graph, launches_kernel

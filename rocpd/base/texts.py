@@ -1,4 +1,4 @@
-"""Shows text from files whose characters could steer a terminal, reorder a line or end it.
+"""Texts that files hold: shown so that they steer no terminal, reorder no line and end none; and the JSON in them.
 
 Everything that a person reads passes here, twice: writers show what a cell, a heading or a note holds on one line, and
 all that the command line writes goes through a `VisibleStream`, so that what a writer forgets steers nothing. Data in
@@ -7,6 +7,7 @@ files and pipes stays as it is.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable
 from typing import Any, TextIO
@@ -81,3 +82,25 @@ class VisibleStream:
 def as_data(out: TextIO) -> TextIO:
     """Return where data that people may see goes: as it is, but for a terminal, which shows control characters."""
     return out.data() if isinstance(out, VisibleStream) else out
+
+
+def json_object(text: object) -> dict[str, Any] | None:
+    """Return the JSON object in a text; None where there is none: other JSON, damaged, or nested too deeply.
+
+    >>> json_object('{"a": 1}'), json_object("[1]"), json_object("{")
+    ({'a': 1}, None, None)
+    """
+    content = json_value(text)
+    return content if isinstance(content, dict) else None
+
+
+def json_value(text: object) -> Any:
+    """Return what the JSON in a cell says; None where it is none, damaged, or nested too deeply.
+
+    >>> json_value("[1]"), json_value("["), json_value("[" * 100_000), json_value(3)
+    ([1], None, None, None)
+    """
+    try:
+        return json.loads(text) if isinstance(text, str | bytes) else None
+    except (ValueError, RecursionError):
+        return None

@@ -30,7 +30,7 @@ from functools import partial
 import numpy as np
 
 from rocpd.base import NULL, Flags, Ints, by_key, frozen
-from rocpd.facts.columns import Names, first_of, grouped, numbered
+from rocpd.facts.columns import Names, filled, first_of, grouped, numbered
 from rocpd.facts.host_calls import HostCall, host_call
 from rocpd.facts.operations import OperationNames, Ops, all_lanes, has_its_time, kinds_of, read_ops
 from rocpd.facts.rank import LANES, Base, By, Options, RankReading
@@ -234,16 +234,16 @@ def lanes_in_time(
 def _busy(ops: Ops, kinds: Ints, agent: int, rows: Ints) -> AgentTime:
     """Return the time of some operations, of one agent."""
     pieces, part, hides = busy_pieces(ops.start[rows], ops.end[rows], kinds[rows])
-    unknown, nothing = np.full(len(part), -1), np.full(len(part), NULL)
+    unknown, nothing = filled(len(part), -1), filled(len(part), NULL)
     return AgentTime(agent, agent, pieces.start, pieces.end, part, rows[pieces.of], hides, unknown, nothing)
 
 
 def _idle(agent: int, start: Ints, end: Ints, cause: Ints | None = None, what: Ints | None = None) -> AgentTime:
     count = len(start)
-    unknown, nothing = np.full(count, -1), np.zeros(count, np.int64)
-    what = np.full(count, NULL) if what is None else what
+    unknown, nothing = filled(count, -1), filled(count, 0)
+    what = filled(count, NULL) if what is None else what
     cause = unknown if cause is None else cause
-    return AgentTime(agent, agent, start, end, np.full(count, IDLE), unknown, nothing, cause, what)
+    return AgentTime(agent, agent, start, end, filled(count, IDLE), unknown, nothing, cause, what)
 
 
 def _joined(agent: int, parts: Sequence[AgentTime]) -> AgentTime:
@@ -310,12 +310,12 @@ class History:
             rows: which of all operations are of it.
             low, high: the times.
         """
-        order = np.flatnonzero(rows)
+        order = rows.nonzero()[0]
         ran = self.ops.take(order[np.lexsort((self.ops.end[order], self.ops.start[order]))])
         if not len(ran):
             return _idle(agent, *(np.array([time]) for time in (low, high, cause_code(UNKNOWN))))
         latest = np.maximum.accumulate(ran.end)
-        after = np.flatnonzero(ran.start[1:] > latest[:-1]) + 1
+        after = (ran.start[1:] > latest[:-1]).nonzero()[0] + 1
         parts = self._of_gaps(agent, latest[after - 1], ran.start[after], ran.take(after))
         first, last = int(ran.start[0]), int(latest[-1])
         for start, end, cause in ((low, min(first, high), NOT_STARTED), (max(last, low), high, FINISHED)):
@@ -374,10 +374,10 @@ def activities(regions: RankRegions, calls: Ints) -> dict[int, Activity]:
 
 def _activity(regions: RankRegions, cause: Ints) -> Activity:
     """Return what one thread does; `cause` of its regions is -1 where they are no calls."""
-    rows = np.flatnonzero(cause >= 0)
+    rows = (cause >= 0).nonzero()[0]
     own = owned(regions.start[rows], regions.end[rows])  # of the outermost, cut where a damaged file lets them overlap
     calls = _idle(NULL, own.start, own.end, cause[rows[own.of]], regions.name[rows[own.of]])
-    around = innermost(regions.take(np.flatnonzero(cause < 0)))
+    around = innermost(regions.take((cause < 0).nonzero()[0]))
     # Between calls: short stretches are launching, longer ones work of the host in the marker that is innermost there.
     most = np.iinfo(np.int64).max
     start, end = np.concatenate(([ALWAYS], calls.end)), np.concatenate((calls.start, [most]))

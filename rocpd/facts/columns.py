@@ -26,6 +26,7 @@ from __future__ import annotations
 import functools
 import json
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -81,6 +82,13 @@ class EqualColumns:
         return made(*columns)
 
 
+_FEW = 48
+"""Numbers that Python sorts and looks up in less time than numpy's calls take."""
+
+_SOME = 1 << 10
+"""Rows that numpy sorts by several columns in less time than calls take that number these before."""
+
+
 def distinct(values: Ints) -> Ints:
     """Return the different values in ascending order.
 
@@ -89,6 +97,8 @@ def distinct(values: Ints) -> Ints:
     >>> distinct(np.array([7, 5, 7])).tolist()
     [5, 7]
     """
+    if len(values) <= _FEW:
+        return np.array(sorted(set(values.tolist())), np.int64)
     if (dense := _dense(values)) is not None:
         low, is_known = dense
         return is_known.nonzero()[0] + low
@@ -102,6 +112,10 @@ def different(values: Ints) -> tuple[Ints, Ints]:
     >>> [column.tolist() for column in different(np.array([7, 5, 7]))]
     [[5, 7], [1, 0, 1]]
     """
+    if len(values) <= _FEW:
+        every = values.tolist()
+        known = {value: number for number, value in enumerate(sorted(set(every)))}
+        return np.array([*known], np.int64), np.array([known[value] for value in every], np.int64)
     if (dense := _dense(values)) is not None:
         low, is_known = dense
         return is_known.nonzero()[0] + low, (is_known.cumsum() - 1)[values - low]
@@ -133,7 +147,27 @@ def numbered(*keys: Ints) -> Ints:
     >>> numbered(np.array([7, 5, 7]), np.array([0, 0, 1])).tolist()
     [1, 0, 2]
     """
-    return different(_code(keys)[0])[1] if len(keys[0]) else np.zeros(0, np.int64)
+    if len(keys[0]) > _SOME:
+        return different(_code(keys)[0])[1]
+    if len(keys) == 1:
+        return different(keys[0])[1]
+    numbers = np.empty(len(keys[0]), np.int64)
+    order = np.lexsort(keys[::-1])
+    first, count = runs(*(key[order] for key in keys))
+    numbers[order] = np.arange(len(first)).repeat(count)
+    return numbers
+
+
+def filled(count: int, value: int, kind: Any = np.int64) -> Any:
+    """Return a column of one number, not to be changed: of few rows `numpy.full` takes several times as long."""
+    return _block(value, kind)[:count] if count <= _SOME else np.full(count, value, kind)
+
+
+@functools.cache
+def _block(value: int, kind: Any) -> Any:
+    block = np.full(_SOME, value, kind)
+    block.flags.writeable = False
+    return block
 
 
 def first_of(numbers: Ints) -> Ints:
@@ -145,12 +179,16 @@ def first_of(numbers: Ints) -> Ints:
 
 def runs(*columns: Ints) -> tuple[Ints, Ints]:
     """Return where the values of ordered columns change, from 0, and how many rows have each value."""
-    changes = np.zeros(len(columns[0]), bool)
-    changes[:1] = True
-    for column in columns:
-        changes[1:] |= column[1:] != column[:-1]
-    first = np.flatnonzero(changes)
-    return first, np.diff(np.append(first, len(changes)))
+    first, *others = columns
+    if not len(first):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    changes = first[1:] != first[:-1]
+    for column in others:
+        changes |= column[1:] != column[:-1]
+    (at,) = changes.nonzero()
+    edges = np.zeros(len(at) + 2, np.int64)
+    edges[1:-1], edges[-1] = at + 1, len(first)
+    return edges[:-1], edges[1:] - edges[:-1]
 
 
 def nth_of(keys: Sequence[Ints], time: Ints | None = None) -> Ints:
@@ -169,6 +207,10 @@ def nth_of(keys: Sequence[Ints], time: Ints | None = None) -> Ints:
 
 def per_id(ids: Ints, function: Callable[[int], int]) -> Ints:
     """Return `function(id)` for each id; it is called once per distinct id, in ascending order."""
+    if len(ids) <= _FEW:
+        every = ids.tolist()
+        value_of = {number: function(number) for number in sorted(set(every))}
+        return np.array([value_of[number] for number in every], np.int64)
     if (dense := _dense(ids)) is None:
         known, which = different(ids)
         return np.array([function(number) for number in known.tolist()], np.int64)[which]
@@ -256,7 +298,7 @@ def texts_by_id(reader: RankReader, select: str, ids: Ints) -> dict[int, str | N
 
 
 def _texts(reader: RankReader, select: str, wanted: Sequence[int]) -> dict[int, str | None]:
-    return {number: as_text(text) for number, text in reader.rows(select, (json.dumps(wanted),))}
+    return {number: shared(text) for number, text in reader.rows(select, (json.dumps(wanted),))}
 
 
 def all_texts(reader: RankReader, base: str, column: str) -> dict[int, str | None]:
@@ -273,6 +315,16 @@ def as_text(value: object) -> str | None:
     if value is None or isinstance(value, str):
         return value
     return value.hex() if isinstance(value, bytes) else str(value)
+
+
+def shared(value: object) -> str | None:
+    """Return the same as `as_text`; ranks whose texts are equal have the same object, in memory and where it is sent.
+
+    >>> shared("gem" + str("m")) is shared("gemm")
+    True
+    """
+    text = as_text(value)
+    return text if text is None else sys.intern(text)
 
 
 _DENSE = 1 << 12  # numbers this close together are used as they are
@@ -302,9 +354,13 @@ class RowGroups:
 
 def group_rows(keys: Sequence[Ints]) -> RowGroups:
     """Group rows, of which there is at least one, by one column or more."""
-    code, width = _code(keys)
-    order = (code.astype(np.uint16) if width <= _SHORT else code).argsort(kind="stable")
-    first, _ = runs(code[order])
+    if len(keys[0]) <= _SOME:
+        order = np.lexsort(keys[::-1])
+        first, _ = runs(*(key[order] for key in keys))
+    else:
+        code, width = _code(keys)
+        order = (code.astype(np.uint16) if width <= _SHORT else code).argsort(kind="stable")
+        first, _ = runs(code[order])
     heads = order[first]
     return RowGroups(list(zip(*(key[heads].tolist() for key in keys), strict=True)), order, first)
 

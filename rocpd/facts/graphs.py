@@ -162,7 +162,7 @@ def _launches(whole: RankReading, begin: GraphCall, end: GraphCall, launched: In
     """Yield the launches between two calls of a capture, in their order."""
     reader, stream = whole.reader, begin.of(_STREAMS)
     row, _, start, until, thread, stack = columns(reader, "rocpd_region", statement("regions"), _COLUMNS)
-    inside = np.flatnonzero((start >= begin.start) & (until <= end.end) & ~np.isin(stack, launched))
+    inside = ((start >= begin.start) & (until <= end.end) & ~np.isin(stack, launched)).nonzero()[0]
     inside = inside[np.lexsort((row[inside], start[inside]))]
     threads = dict(zip(row[inside].tolist(), thread[inside].tolist(), strict=True))
     arguments = reader.rows(_ARGUMENTS, (json.dumps(list(threads)),))

@@ -63,7 +63,7 @@ class Allocations:
     def ended_by(self) -> Ints:
         """Row that ends each; -1 where none does."""
         by = np.full(len(self.row), -1)
-        ending = np.flatnonzero(self.ends >= 0)
+        ending = (self.ends >= 0).nonzero()[0]
         by[self.ends[ending]] = ending
         return by
 
@@ -200,7 +200,7 @@ _CALLERS = Fact("callers", 2, (Callers, TextCodes))
 
 
 def _read_callers(allocations: Allocations, regions: RankRegions, call: Ints, names: Names) -> Callers:
-    known = np.flatnonzero(call >= 0)
+    known = (call >= 0).nonzero()[0]
     marker = np.full(len(call), NULL)
     threads = regions.thread[call[known]]
     for thread, around in marked_threads(regions, names).items():
@@ -242,7 +242,7 @@ def changes_of(size: Ints, allocates: Flags, ends: Ints, holders: Sequence[Ints]
         size, allocates, ends: of rows in order of time, as `Allocations` has them; sizes of frees do not matter.
         holders: columns that say, of each allocation, with which others it is added up.
     """
-    made, ending = np.flatnonzero(allocates), np.flatnonzero(ends >= 0)
+    made, ending = allocates.nonzero()[0], (ends >= 0).nonzero()[0]
     of, by = np.concatenate([ends[ending], made]), np.concatenate([ending, made])
     more = np.concatenate([-size[ends[ending]], size[made]])
     order = np.argsort(by, kind="stable")  # of an address that is given out again the old memory goes first

@@ -7,7 +7,8 @@ per operation. Rows with invalid timestamps are left out and counted.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+import functools
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -68,7 +69,7 @@ class Ops(EqualColumns):
         """Yield the operations of each agent, or of each stream when that is what divides."""
         lane = self.lane(by)
         for number in distinct(lane).tolist():
-            yield number, self.take(np.flatnonzero(lane == number))
+            yield number, self.take((lane == number).nonzero()[0])
 
     def union(self, rows: Ints | slice = slice(None)) -> Union:
         """Return the time that some of the operations, or all, cover."""
@@ -110,7 +111,7 @@ def all_lanes(reading: RankReading, ops: Ops) -> Iterator[tuple[int, int, Ints]]
                 agents.setdefault(stream if by is By.STREAM else agent, agent)
     lanes = ops.lane(by)
     for lane in sorted(agents):
-        yield lane, agents[lane], np.flatnonzero(lanes == lane)
+        yield lane, agents[lane], (lanes == lane).nonzero()[0]
 
 
 def rows_within(ops: Ops, by: By | None, lane: int, span: Base) -> Ints:
@@ -132,6 +133,10 @@ class OperationNames:
         self.full: list[str | None] = []
         self._codes: dict[tuple[str | None, str | None], int] = {}
 
+    def adopt(self, others: OperationNames) -> None:
+        """Give the same numbers as others, where there are none yet."""
+        self.texts, self.full, self._codes = others.texts.copy(), others.full.copy(), others._codes.copy()
+
     def code(self, shown: str | None, full: str | None) -> int:
         """Return the number of a name; a new one gets the next."""
         code = self._codes.setdefault((shown, full), len(self.texts))
@@ -148,14 +153,19 @@ class OperationNames:
 
 def kinds_of(ops: Ops, categories: Categories, names: OperationNames) -> Ints:
     """Return of each operation whether it computes, communicates or copies: a number in `KINDS`."""
-    kernels = [COMMUNICATION if is_communication(categories.of(full)) else COMPUTE for full in names.full]
-    return np.where(ops.kind == COPY, COPIES, np.array(kernels, np.int64)[ops.name])
+    return np.where(ops.kind == COPY, COPIES, _kinds_of_kernels(categories, tuple(names.full))[ops.name])
+
+
+@functools.lru_cache(64)  # analysis after analysis, rank after rank
+def _kinds_of_kernels(categories: Categories, names: tuple[str | None, ...]) -> Ints:
+    kinds = [COMMUNICATION if is_communication(categories.of(name)) else COMPUTE for name in names]
+    return np.array(kinds, np.int64)
 
 
 def split(ops: Ops, categories: Categories, names: OperationNames) -> dict[str, Ints]:
     """Return the numbers of compute kernels, communication kernels and copies among operations."""
     kinds = kinds_of(ops, categories, names)
-    return {kind: np.flatnonzero(kinds == number) for number, kind in enumerate(KINDS)}
+    return {kind: (kinds == number).nonzero()[0] for number, kind in enumerate(KINDS)}
 
 
 def kernel_texts(reader: RankReader, names: KernelNames, ids: Ints) -> dict[int, str | None]:
@@ -184,7 +194,21 @@ def read_ops(reading: RankReading, names: OperationNames, stacks: bool = False) 
     read = reading.reader.once(_OPERATIONS.of(stacks), lambda: _in_order(reading.reader, stacks))
     reading.left_out["GPU operations"] += read.invalid
     form = reading.options.kernel_names
-    codes = [names.code(*name) for name in reading.reader.once(("names", form), lambda: _names(reading, read))]
+    if names.texts:
+        return _named(read, names, reading.reader.once(("names", form), lambda: _names(reading, read)))
+
+    def named() -> tuple[Ops, OperationNames]:
+        own = OperationNames()
+        return _named(read, own, reading.reader.once(("names", form), lambda: _names(reading, read))), own
+
+    ops, known = reading.reader.once(("named", form, stacks), named)
+    names.adopt(known)
+    return ops
+
+
+def _named(read: _InOrder, names: OperationNames, known: Iterable[tuple[str | None, str | None]]) -> Ops:
+    """Return operations with the numbers that their names have, or get, among others."""
+    codes = [names.code(*name) for name in known]
     return dataclasses.replace(read.ops, name=np.array(codes, np.int64)[read.ops.name])
 
 
@@ -238,7 +262,7 @@ def timed_columns(reading: RankReading, base: str, select: str, names: Sequence[
         what: the rows are called.
     """
     read = columns(reading.reader, base, statement(select), names)
-    valid = np.flatnonzero(valid_times(*(read[names.index(edge)] for edge in ("start", "end"))))
+    valid = valid_times(*(read[names.index(edge)] for edge in ("start", "end"))).nonzero()[0]
     if what:
         reading.left_out[what] += len(read[0]) - len(valid)
     return [column[valid] for column in read]
@@ -299,12 +323,12 @@ def link(reader: RankReader, ops: Ops) -> Links:
     """Find the call of each operation in the whole trace; calls whose times are invalid are left out."""
     row, stack, start, end = columns(reader.whole(), "rocpd_region", statement("regions"), _CALLS)
     call = launching_regions(stack, start, end, ops.stack)
-    linked = np.flatnonzero(call >= 0)
+    linked = (call >= 0).nonzero()[0]
     linked = linked[valid_times(start[call[linked]], end[call[linked]])]
     call = call[linked]
     by_time = np.lexsort((ops.start[linked], call))
     first = np.zeros(len(linked), bool)
-    first[by_time[np.flatnonzero(np.diff(call[by_time], prepend=-1))]] = True
+    first[by_time[np.diff(call[by_time], prepend=-1).nonzero()[0]]] = True
     return Links(linked, row[call], start[call], end[call], first)
 
 
@@ -321,7 +345,7 @@ def launch_calls(reader: RankReader, stacks: Ints) -> tuple[Ints, Ints]:
     stack, start, end, thread = columns(reader.whole(), "rocpd_region", statement("regions"), _THREADS)
     call = launching_regions(stack, start, end, stacks)
     threads, at = np.full(len(stacks), NO_THREAD), np.zeros(len(stacks), np.int64)
-    launched = np.flatnonzero(call >= 0)
+    launched = (call >= 0).nonzero()[0]
     threads[launched], at[launched] = thread[call[launched]], start[call[launched]]
     return threads, at
 

@@ -117,8 +117,11 @@ def launched_in(reading: RankReading, ops: Ops) -> dict[str, int]:
 def _steps_at(ranges: Sequence[MarkerRange], steps: Iterable[MarkedStep], threads: Ints, at: Ints) -> Ints:
     """Return the row of the step around each launch: of its thread, else of any; -1 where there is none."""
     rows = [step.row for step in steps]
-    own = nest(ranges, rows).innermost(threads, at)
-    return np.where(own >= 0, own, nest(ranges, rows, thread=0).innermost(np.zeros_like(threads), at))
+    around = nest(ranges, rows).innermost(threads, at)
+    (others,) = (around < 0).nonzero()
+    if len(others):
+        around[others] = nest(ranges, rows, thread=0).innermost(np.zeros_like(others), at[others])
+    return around
 
 
 @frozen
@@ -255,9 +258,9 @@ class CallPaths:
             start, length: of the stretches [ns].
         """
         calls, places, paths = self._read
-        rows = np.flatnonzero(calls.name == name)
+        rows = (calls.name == name).nonzero()[0]
         at = np.searchsorted(calls.start[rows], start, side="right") - 1
-        known = np.flatnonzero(at >= 0)
+        known = (at >= 0).nonzero()[0]
         times: dict[str, int] = {}
         for (place,), which in grouped([places[rows[at[known]]]]):
             if paths[place]:

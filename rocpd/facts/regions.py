@@ -11,7 +11,6 @@ import functools
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -27,6 +26,7 @@ from rocpd.facts.columns import (
     grouped,
     read_all,
     read_before,
+    shared,
     statement,
 )
 from rocpd.facts.operations import OperationNames, Ops, launching_rows, read_ops, string_texts
@@ -56,7 +56,7 @@ class Nesting:
         """Return the row of the range around each time of a thread [ns], -1 where there is none."""
         around_each = np.full(len(times), -1, np.int64)
         for thread, (since, rows) in self.segments.items():
-            here = np.flatnonzero(threads == thread)
+            here = (threads == thread).nonzero()[0]
             at = np.searchsorted(since, times[here], side="right") - 1
             around_each[here] = np.where(at >= 0, rows[at], -1)
         return around_each
@@ -75,7 +75,7 @@ def nest_times(start: Ints, end: Ints, thread: Ints | None = None) -> Nesting:
         start, end: of each range [ns].
         thread: its thread; None: all are of one.
     """
-    kept = np.flatnonzero(end > start)
+    kept = (end > start).nonzero()[0]
     if thread is None:
         return _nested_in(start, end, [(None, kept)])
     return _nested_in(start, end, ((key, kept[rows]) for (key,), rows in grouped([thread[kept]])))
@@ -94,9 +94,10 @@ def nest(ranges: Sequence[MarkerRange], rows: Iterable[int] | None = None, threa
         rows: which of them; None: all.
         thread: takes all for ranges of this one thread.
     """
-    some = (row for row in (range(len(ranges)) if rows is None else rows) if ranges[row].end > ranges[row].start)
+    some = [row for row in (range(len(ranges)) if rows is None else rows) if ranges[row].end > ranges[row].start]
     by_thread = by_key((ranges[row].thread if thread is None else thread, row) for row in some)
-    start, end = (np.fromiter(map(attrgetter(side), ranges), np.int64, len(ranges)) for side in ("start", "end"))
+    start, end = np.zeros((2, len(ranges)), np.int64)
+    start[some], end[some] = [ranges[row].start for row in some], [ranges[row].end for row in some]
     return _nested_in(start, end, [(key, np.array(of_thread)) for key, of_thread in by_thread.items()])
 
 
@@ -114,7 +115,7 @@ def _nested_in(start: Ints, end: Ints, threads: Iterable[tuple[int | None, Ints]
             since, inside = _proper_segments(*times, depth, outer)
         else:
             since, inside, outer = _crossing_segments(times[0].tolist(), times[1].tolist())
-        within = np.flatnonzero(outer >= 0)
+        within = (outer >= 0).nonzero()[0]
         parents.update(zip(ordered[within].tolist(), ordered[outer[within]].tolist(), strict=True))
         segments[key] = since, np.where(inside >= 0, ordered[inside], -1)
     return Nesting(parents, segments)
@@ -349,8 +350,8 @@ def marker_ranges(reader: RankReader, is_wanted: Callable[[str], object] = bool)
     """Return the ids of the marker ranges of a rank that have a length and a text that is wanted, and the ranges."""
     markers = read_markers(reader)
     number, thread, start, end = markers.numbers
-    rows = np.flatnonzero(valid_times(start, end) & (end > start)).tolist()
-    texts = {row: as_text(markers.texts[0][row]) or "" for row in rows}
+    rows = (valid_times(start, end) & (end > start)).nonzero()[0].tolist()
+    texts = {row: shared(markers.texts[0][row]) or "" for row in rows}
     rows = [row for row in rows if texts[row] and is_wanted(texts[row])]
     ranges = [MarkerRange(texts[row], int(start[row]), int(end[row]), int(thread[row])) for row in rows]
     return number[rows].tolist(), ranges
@@ -391,16 +392,16 @@ class RankSteps(NamedTuple):
         return {step: times for step, times in self.steps.items() if step not in self.cut}
 
 
-def steps_of(reader: RankReader, pattern: re.Pattern[str]) -> RankSteps:
-    """Read steps and phases of a rank."""
+def steps_of(reader: RankReader, pattern: re.Pattern[str], *, phases: bool = False) -> RankSteps:
+    """Read the steps of a rank, and its phases where they are asked for."""
     ranges, marked = read_ranges(reader), list(counted_steps(reader, pattern))
-    counted = ranges.counted.items()
+    counted = ranges.counted.items() if phases else ()
     lengths = by_key((folded(ranges.every[row].text), end - start) for row, (start, end) in counted)
     steps = {(step.text, step.of_text): (step.start, step.end - step.start) for step in marked}
     numbers = {(step.text, step.of_text): step.number for step in marked}
-    phases = {phase: Spread.of(np.array(ns, np.int64)) for phase, ns in lengths.items()}
+    durations = {phase: Spread.of(np.array(ns, np.int64)) for phase, ns in lengths.items()}
     if not reader.selects("rocpd_region"):
-        return RankSteps(steps, numbers, phases)
+        return RankSteps(steps, numbers, durations)
     whole = {(each.text, each.of_text): each.end - each.start for each in counted_steps(reader.whole(), pattern)}
     cut = frozenset(step for step, (_, length) in steps.items() if length != whole[step])
-    return RankSteps(steps, numbers, phases, cut)
+    return RankSteps(steps, numbers, durations, cut)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from itertools import islice
+from itertools import islice, pairwise
 
 import numpy as np
 
 from rocpd.base import Ints, frozen
+from rocpd.facts.columns import filled
 
 
 @frozen
@@ -63,6 +64,7 @@ class Moments:
 
 
 _PENDING = 1 << 17  # values that wait, as they come, until equal ones are counted together
+_PARTS = 64  # in which these come: of a thousand small ones most memory is what is around them
 _BINS = 12  # of a distribution in a cell
 _SHOWN = 100  # rows of a table that have one
 _HALF = 1 << 31
@@ -92,7 +94,7 @@ class Spread:
     def add(self, durations: Ints, calls: int | None = None) -> None:
         """Add durations; arguments as for `of`."""
         self.calls += len(durations) if calls is None else calls
-        self._await(durations, np.ones(len(durations), np.int64))
+        self._await(durations, filled(len(durations), 1))
 
     @classmethod
     def sum(cls, spreads: Iterable[Spread]) -> Spread:
@@ -137,6 +139,9 @@ class Spread:
             self._waiting += len(values)
             if self._waiting > max(_PENDING, len(self._values)):
                 self._settle()
+            elif len(self._pending) > _PARTS:
+                values, counts = map(np.concatenate, zip(*self._pending, strict=True))
+                self._pending = [(values, counts)]
 
     def _settle(self) -> None:
         if self._pending:
@@ -145,7 +150,7 @@ class Spread:
             values, counts = (np.concatenate(parts) for parts in zip(*pending, strict=True))
             order = np.argsort(values, kind="stable")
             values, counts = values[order], counts[order]
-            first = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))
+            first = np.concatenate([[True], values[1:] != values[:-1]]).nonzero()[0]
             self._values, self._counts = values[first], np.add.reduceat(counts, first)
 
     @property
@@ -200,7 +205,11 @@ def counts_of(spreads: Iterable[Spread]) -> list[tuple[int, ...]]:
 
 def spreads_by_group(durations: Ints, first: Ints) -> list[Spread]:
     """Return the distributions of groups of events; arguments as for `moments_by_group`."""
-    return [Spread.of(group[group >= 0], len(group)) for group in np.split(durations, first[1:])]
+    edges = [*first.tolist(), len(durations)]
+    groups = [durations[low:high] for low, high in pairwise(edges)]
+    if int(durations.min(initial=0)) >= 0:
+        return [Spread.of(group) for group in groups]
+    return [Spread.of(group[group >= 0], len(group)) for group in groups]
 
 
 def moments_by_group(durations: Ints, first: Ints) -> list[Moments]:
@@ -223,7 +232,7 @@ def moments_by_group(durations: Ints, first: Ints) -> list[Moments]:
             calls.tolist(), *sums, shortest.tolist(), longest.tolist(), strict=True
         )
     ]
-    for group in np.flatnonzero(longest >= _HALF).tolist():  # its squares don't fit into 64 bits
+    for group in (longest >= _HALF).nonzero()[0].tolist():  # its squares don't fit into 64 bits
         members = durations[first[group] : first[group] + calls[group]]
         moments[group] = Spread.of(members[members >= 0], len(members)).moments
     return moments

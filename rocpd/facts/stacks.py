@@ -116,7 +116,7 @@ class StackSamples(NamedTuple):
 def read_calls_with_stacks(reading: RankReading) -> tuple[StackRanges, Ints]:
     """Return the calls whose stack was recorded, and their events."""
     (start, end, thread, event), stacks = _with_stacks(reading, "stack_calls", _RANGE, "rocpd_region")
-    valid = np.flatnonzero(valid_times(start, end))
+    valid = valid_times(start, end).nonzero()[0]
     reading.left_out["calls with stacks"] += len(start) - len(valid)
     paths = [stacks[row] for row in valid.tolist()]
     start, end, thread = start[valid], end[valid], thread[valid]
@@ -152,7 +152,7 @@ def _stack_samples(reading: RankReading) -> tuple[StackSamples, int]:
         framed, framed_paths = _with_stacks(reading, "sampled_frames", _SAMPLE)
         at, thread, event, length = map(np.concatenate, zip((at, thread, event, length), framed, strict=True))
         paths = [*paths, *framed_paths]
-    valid = np.flatnonzero(valid_start(at) & (length >= 0))
+    valid = (valid_start(at) & (length >= 0)).nonzero()[0]
     some = [paths[row] for row in valid.tolist()]
     return StackSamples(at[valid], thread[valid], event[valid], length[valid], some), len(at) - len(valid)
 

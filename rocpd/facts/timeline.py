@@ -262,7 +262,7 @@ def busy_pieces(start: Ints, end: Ints, kinds: Ints) -> tuple[Pieces, Ints, Ints
     unions = [union(start[of_kind], end[of_kind]) for of_kind in (kinds == kind for kind in range(len(KINDS)))]
     before, parts = NOTHING, []
     for kind, of_kind in enumerate(unions):
-        rows = np.flatnonzero(kinds == kind)
+        rows = (kinds == kind).nonzero()[0]
         own = owned(start[rows], end[rows])
         pieces = outside(Pieces(rows[own.of], own.start, own.end), before)
         hides = np.zeros(len(pieces.of), np.int64)

@@ -21,6 +21,7 @@ from typing import NamedTuple, TypeAlias
 from rocpd.base import Answer, Ints, Row, by_key, frozen
 from rocpd.base.identity import blake2b
 from rocpd.base.stages import Stage
+from rocpd.facts.columns import shared
 from rocpd.facts.communication.communicators import Communication
 from rocpd.facts.communication.meetings import MEETING_RANKS, times_of_meetings
 from rocpd.facts.rank import Options, RankWindow
@@ -52,6 +53,9 @@ _USED = {
     "rocpd_memory_copy": f"SELECT {copy_agent_sql()} FROM rocpd_memory_copy",
 }
 """Of each table the agents of its rows."""
+
+_PRODUCTS = "SELECT product_name FROM rocpd_info_agent WHERE type = 'GPU'"
+_OF_GPUS = "products"
 
 _GPUS = "SELECT id, absolute_index FROM rocpd_info_agent WHERE type = 'GPU' AND id IN ({})"
 
@@ -154,10 +158,11 @@ def slow_beyond(lengths: Sequence[float], times: float = SLOW, deviations: float
 
 
 class _Begun(NamedTuple):
-    """Facts that are read of each rank before all else: its steps, and the agents that it uses."""
+    """Facts that are read of each rank before all else: its steps, the agents that it uses, products of its GPUs."""
 
     steps: Steps
     agents: tuple[tuple[int, object], ...]
+    products: tuple[str, ...]
 
 
 def steps_of_ranks(session: Federation, step_marker: str) -> Mapping[int, Steps]:
@@ -172,46 +177,91 @@ def agents_of_ranks(session: Federation, options: Options) -> Mapping[int, Seque
     return {rank: begun.agents for rank, begun in _begun(session, options.step_marker).items()}
 
 
+def products_of_ranks(session: Federation) -> Sequence[str]:
+    """Return the names of all GPUs of all ranks; once for a job."""
+    every: Mapping[int, tuple[str, ...]] = session.job.once(_OF_GPUS, lambda: _of_ranks(session, _products))
+    return [product for of_rank in every.values() for product in of_rank]
+
+
 _Span: TypeAlias = Callable[[RankReader], Row]
 _Meet: TypeAlias = Callable[[RankReader], list[Communication]]
 
 
-def read_first(session: Federation, step_marker: str) -> None:
-    """Read all that the time line of a job needs before all else in one pass: another one takes some ms a rank."""
+def read_first(session: Federation, step_marker: str, *, aligns: bool = True) -> None:
+    """Read all that the time line of a job needs before all else in one pass: another one takes some ms a rank.
+
+    Args:
+        session: the job.
+        step_marker: markers that are steps.
+        aligns: clocks are to be aligned before ranks are read again; if not, only those of ranks without steps are,
+            whose time that counts hangs on it.
+    """
     job = session.job
     if not session.window:
         spans = len(job.ranks) > 1 and not job.knows(SPANS_OF_RANKS)
-        aligns = job.aligns_by_collectives and not job.knows(MEETING_RANKS)
-        _begun(session, step_marker, read_span if spans else None, times_of_meetings if aligns else None)
+        meets = job.aligns_by_collectives and not job.knows(MEETING_RANKS)
+        most = _FEWEST if meets and not aligns else math.inf
+        _begun(session, step_marker, read_span if spans else None, times_of_meetings if meets else None, most)
 
 
 def _begun(
-    session: Federation, step_marker: str, span: _Span | None = None, meet: _Meet | None = None
+    session: Federation,
+    step_marker: str,
+    span: _Span | None = None,
+    meet: _Meet | None = None,
+    below: float = math.inf,
 ) -> Mapping[int, _Begun]:
-    """Return rank -> its steps and agents; the job then knows the spans of ranks and what `meet` reads, if asked."""
+    """Return rank -> its steps and agents; the job then knows the spans of ranks and what `meet` reads, if asked.
+
+    Args:
+        session: the job.
+        step_marker: markers that are steps.
+        span, meet: read that of a rank; None: nothing.
+        below: so many steps: ranks that have as many are not asked where they meet.
+    """
     job = session.job
-    work = partial(_begin, pattern=is_step(step_marker), is_alone=len(job.ranks) == 1, span=span, meet=meet)
+    asked = _First(is_step(step_marker), len(job.ranks) == 1, span, meet, below)
 
     def begin() -> dict[int, _Begun]:
-        every = _of_ranks(session, work)
+        every = _of_ranks(session, partial(_begin, asked=asked))
         if span:
             job.once(SPANS_OF_RANKS, lambda: spans_of({rank: row for rank, (_, row, _) in every.items()}))
-        if meet:
-            job.once(MEETING_RANKS, lambda: [met for _, _, met in every.values()])
+        job.once(_OF_GPUS, lambda: {rank: begun.products for rank, (begun, _, _) in every.items()})
+        met = [met for _, _, met in every.values() if met is not None]
+        if len(met) == len(every):
+            job.once(MEETING_RANKS, lambda: met)
         return {rank: begun for rank, (begun, _, _) in every.items()}
 
     return job.once(("steps", step_marker), begin)
 
 
-_BEGUN = Fact("begun", 1, (_Begun,))
+_BEGUN = Fact("begun", 2, (_Begun,))
 
 
-def _begin(
-    reader: RankReader, pattern: re.Pattern[str], is_alone: bool, span: _Span | None, meet: _Meet | None
-) -> tuple[_Begun, Row, list[Communication]]:
+class _First(NamedTuple):
+    """The question to each rank before all else: which markers are steps, and further arguments of `_begun`."""
+
+    pattern: re.Pattern[str]
+    is_alone: bool
+    span: _Span | None
+    meet: _Meet | None
+    below: float
+
+
+def _begin(reader: RankReader, asked: _First) -> tuple[_Begun, Row, list[Communication] | None]:
+    pattern, is_alone = asked.pattern, asked.is_alone
     fact = _BEGUN.of(pattern.pattern, pattern.flags, is_alone)
-    begun = reader.once(fact, lambda: _Begun(step_spans(reader, pattern), () if is_alone else _used(reader)))
-    return begun, span(reader) if span else (), meet(reader) if meet else []
+    begun = reader.once(fact, lambda: _read_first(reader, pattern, is_alone))
+    meets = asked.meet and len(begun.steps) < asked.below
+    return begun, asked.span(reader) if asked.span else (), asked.meet(reader) if asked.meet and meets else None
+
+
+def _read_first(reader: RankReader, pattern: re.Pattern[str], is_alone: bool) -> _Begun:
+    return _Begun(step_spans(reader, pattern), () if is_alone else _used(reader), _products(reader))
+
+
+def _products(reader: RankReader) -> tuple[str, ...]:
+    return tuple(shared(name) or "GPU" for (name,) in reader.rows(_PRODUCTS))
 
 
 def _used(reader: RankReader) -> tuple[tuple[int, object], ...]:

@@ -93,6 +93,12 @@ class Job:
         derived: Derived = self._derived[what]
         return derived
 
+    def used_up(self, what: object, derive: Callable[[], Derived]) -> Derived:
+        """Return the same for the last time: of many ranks it may take much memory."""
+        derived = self.once(what, derive)
+        del self._derived[what]
+        return derived
+
     def knows(self, what: object) -> bool:
         """Whether it was derived."""
         return what in self._derived
@@ -167,8 +173,9 @@ class Job:
 
     @property
     def aligns_by_collectives(self) -> bool:
-        """Whether the alignment hangs on collectives of all its ranks: they are one run, on several machines."""
-        is_asked = self.aligner and self.how in (Align.AUTO, Align.COLLECTIVES) and not self.clock_offsets
+        """Whether the alignment, if not known, hangs on collectives of all ranks: they are one run on some machines."""
+        is_open = "alignment" not in vars(self) and not self.clock_offsets
+        is_asked = self.aligner and self.how in (Align.AUTO, Align.COLLECTIVES) and is_open
         machines = {rank.machine_id or rank.number for rank in self.ranks}
         return bool(is_asked) and not self.kept_alignment and len(self.by_run) == 1 and len(machines) > 1
 

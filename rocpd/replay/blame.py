@@ -311,7 +311,7 @@ class Blaming:
 
     def _add_stalling(self, times: Ints, some: slice) -> None:
         """Add the time that some points take longer where their rank stalls [ns]."""
-        rows = np.flatnonzero(self.stalled[some])
+        rows = self.stalled[some].nonzero()[0]
         times[rows] += self.beyond.passing_of(rows + (some.start or 0))
 
     def _stalling_of(self, rows: slice) -> Ints:
@@ -336,7 +336,7 @@ class Blaming:
         """
         sums = np.zeros((len(self.steps), len(self.ranks)))
         for column, own in self.of_ranks(self.ranks):
-            rows = np.flatnonzero(some(own) & self.counts[own] & (self.what[own] < 3))
+            rows = (some(own) & self.counts[own] & (self.what[own] < 3)).nonzero()[0]
             sums[:, column] = np.bincount(self.at[own][rows], values(own)[rows], len(self.steps))
         return sums
 
@@ -374,7 +374,7 @@ class Blaming:
         """Return which points lie where their rank stalls."""
         stalled = np.zeros(len(self.counts), bool)
         for column, own in self.of_ranks(self.ranks):
-            inside = np.flatnonzero(self.counts[own] & (self.what[own] < 3))
+            inside = (self.counts[own] & (self.what[own] < 3)).nonzero()[0]
             stalled[own][inside] = self.stalls[self.at[own][inside], column]
         return stalled
 
@@ -402,7 +402,7 @@ class Blaming:
     def _meets(self) -> tuple[Ints, Ints]:
         """Who comes to collectives in steps that count, and when these start: numbers of points."""
         edges, points = self.job.edges, self.job.points
-        rows = np.flatnonzero(edges.kind == Edge.COLLECTIVE)
+        rows = (edges.kind == Edge.COLLECTIVE).nonzero()[0]
         target = edges.target(rows)
         meets = (points.kind[target] == Point.MEETING) & self.counts[target]
         return edges.source[rows[meets]], target[meets]
@@ -498,7 +498,7 @@ class Blaming:
     @functools.cached_property
     def moved(self) -> Ints:
         """The numbers of the transfers that count."""
-        return np.flatnonzero(self.counts & (self.job.link >= 0))
+        return (self.counts & (self.job.link >= 0)).nonzero()[0]
 
     def _of_hosts(self) -> Iterator[_Candidate]:
         """Yield hosts of several ranks, all of which take longer than those of other hosts."""
@@ -509,7 +509,7 @@ class Blaming:
         own, common = self._of_host
         every, most = np.zeros((2, len(self.ranks)))
         for column, here in self.of_ranks(self.ranks):
-            rows = here.start + np.flatnonzero(self.counts[here] & (self.what[here] < 3))
+            rows = here.start + (self.counts[here] & (self.what[here] < 3)).nonzero()[0]
             unit = self.beyond.unit[rows]
             every[column] = own[unit].sum() / len(self.steps)
             most[column] = np.maximum(common[unit][self.removed[rows] == 0], 0).sum() / len(self.steps)
@@ -522,7 +522,7 @@ class Blaming:
     def _less(self, candidate: Cause | _Candidate) -> Ints:
         """Return what points of a candidate take longer, besides what is removed [ns]."""
         less = self.lasting_of(candidate)
-        rows = np.flatnonzero(less)
+        rows = less.nonzero()[0]
         is_host = candidate.kind is CauseKind.HOST
         less[rows] = np.where(self.removed[rows] != 0, 0, less[rows]) if is_host else self._left(less[rows], rows)
         return less
@@ -536,7 +536,7 @@ class Blaming:
         """
         less = self.nothing()
         if cause.kind is CauseKind.LINK:
-            rows = np.flatnonzero(self.counts & (self.job.link == int(cause.name)))
+            rows = (self.counts & (self.job.link == int(cause.name))).nonzero()[0]
             less[rows] = self.beyond.lasting_of(rows)
             return less
         for _, here in self.of_ranks(cause.ranks):
@@ -598,7 +598,7 @@ class Blaming:
 
     def _computing_at_all(self, here: slice) -> Floats:
         """Return how long a rank computes in each step, where kernels that run at once count once [ns]."""
-        rows = here.start + np.flatnonzero(self.counts[here] & (self.what[here] == 0))
+        rows = here.start + (self.counts[here] & (self.what[here] == 0)).nonzero()[0]
         end = self.job.points.time[rows]
         own = owned(end - self.job.points.work[rows], end)
         return np.bincount(self.at[rows[own.of]], own.length, len(self.steps)).astype(np.float64)
@@ -614,14 +614,14 @@ class Blaming:
 
     def _takes(self, less: Ints, ranks: int, steps: int) -> dict[str, int]:
         """Return what for -> how much longer, of a rank in a step [ns]."""
-        rows = np.flatnonzero(less)
+        rows = less.nonzero()[0]
         sums = np.bincount(self.what[rows], less[rows], 4) / steps / max(1, ranks)
         return {what: round(time) for what, time in zip(_PARTS, sums, strict=True)}
 
     def _largest(self, less: Ints, steps: int) -> tuple[str, int]:
         """Return the name that takes most of what is removed, and how much of it in a step [ns]."""
         names = self.job.points.name
-        rows = np.flatnonzero((less != 0) & (names >= 0))
+        rows = ((less != 0) & (names >= 0)).nonzero()[0]
         sums = np.bincount(names[rows], less[rows])
         return (self.job.names[int(sums.argmax())], round(float(sums.max()) / steps)) if len(sums) else ("", 0)
 
@@ -710,7 +710,7 @@ class Blaming:
         picked = self.nothing()
         for column, own in self.of_ranks(self.ranks):
             is_slow = np.isin(self.at[own], [at for at in slow if worst[at] == column])
-            rows = own.start + np.flatnonzero(is_slow & self.counts[own] & (self.what[own] < 3))
+            rows = own.start + (is_slow & self.counts[own] & (self.what[own] < 3)).nonzero()[0]
             picked[rows] = self.beyond.passing_of(rows)
         without = self.lengths(self.job.replay_without(picked))
         is_coupled = bool(self.job.links) and len(self.ranks) > 1
@@ -719,7 +719,7 @@ class Blaming:
             lost = _MAIN * (lengths[at] - typical)
             regained = lengths[at] - without[at]
             is_one = self.alone[at, worst[at]] >= lost and (regained * 2 >= lost or not is_coupled)
-            here, rows = self.nothing(), np.flatnonzero((self.at == at) & self.counts)
+            here, rows = self.nothing(), ((self.at == at) & self.counts).nonzero()[0]
             here[rows] = picked[rows] if is_one else self.beyond.passing_of(rows)
             step, ranks = int(self.steps[at]), (self.ranks[int(worst[at])],) if is_one else ()
             cost = round(float(lengths[at] - min(without[at], typical)))
@@ -734,7 +734,7 @@ class Blaming:
 
 def _add(times: Ints, more: Ints) -> None:
     """Add times of points [ns], few of which are not 0: memory of the others is never touched."""
-    rows = np.flatnonzero(more)
+    rows = more.nonzero()[0]
     times[rows] += more[rows]
 
 

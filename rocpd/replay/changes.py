@@ -288,7 +288,7 @@ class Changing:
             if change.verb is Verb.SCALE:
                 factor = np.where(self._scaled(change), factor * change.factor, factor)
                 if change.kind == "launch":
-                    launches = np.flatnonzero(job.edges.kind == Edge.LAUNCH)
+                    launches = (job.edges.kind == Edge.LAUNCH).nonzero()[0]
                     launches = launches[self.counts[job.edges.target(launches)]]
                     lag = _replaced(lag, launches, in_ns(lag[launches] * change.factor))
         if any(change.verb is Verb.SCALE for change in asked):
@@ -309,7 +309,7 @@ class Changing:
         is_less, work = np.zeros(len(self.job.points), bool), self.job.points.work
 
         def less(work: Ints, more: Ints, factor: float) -> Ints:
-            rows = np.flatnonzero(more)
+            rows = more.nonzero()[0]
             rows = rows[~is_less[rows]]
             taken = more[rows] if factor == 1 else in_ns(more[rows] * factor)
             is_less[rows[taken != 0]] = True
@@ -355,8 +355,8 @@ class Changing:
     def _step(self, change: Change) -> Ints:
         self._number(change, self.blaming.steps.tolist(), "step that counts")
         points, passing = self.job.points, self.blaming.beyond.passing
-        here = np.flatnonzero(self.counts & (points.step == int(change.name)))
-        there = np.flatnonzero(self.counts & (points.step == self._typical(int(change.name))))
+        here = (self.counts & (points.step == int(change.name))).nonzero()[0]
+        there = (self.counts & (points.step == self._typical(int(change.name)))).nonzero()[0]
         both = np.concatenate([here, there])
         keys = [column[both] for column in (points.rank, points.lane, points.kind, points.name, self.job.link)]
         place = numbered(*keys, nth_of((*keys, points.step[both])))
@@ -369,7 +369,7 @@ class Changing:
     def _typical(self, step: int) -> int:
         """Return the number of the step, of the others, that took as long as most."""
         lengths, steps = self.blaming.lengths(self.job.points.time), self.blaming.steps
-        others = np.flatnonzero(steps != step)
+        others = (steps != step).nonzero()[0]
         middle = others[np.argsort(lengths[others], kind="stable")[(len(others) - 1) // 2]]
         return int(steps[middle])
 
@@ -433,7 +433,7 @@ class Changing:
     def long_on_host(self, least: int) -> list[Change]:
         """Return the changes that take away calls of HIP and HSA, and gaps, that a rank spends so long in [ns]."""
         points = self.job.points
-        rows = np.flatnonzero(self.calls & (points.name >= 0))
+        rows = (self.calls & (points.name >= 0)).nonzero()[0]
         which = numbered(points.name[rows], points.rank[rows])
         is_long = np.bincount(which, points.work[rows]) >= least
         names = {self.job.names[name] for name in points.name[rows[is_long[which]]].tolist()}
@@ -545,7 +545,7 @@ class Changing:
             raise RocpdError(
                 f"{change}: nothing of that is recorded in steps that count", "rocpd info JOB says what is"
             )
-        rows = np.flatnonzero(moved)
+        rows = moved.nonzero()[0]
         order = rows[np.lexsort((rows, points.lane[rows], points.step[rows], points.rank[rows]))]
         is_last = np.append(
             (np.diff(np.stack([c[order] for c in (points.rank, points.step, points.lane)])) != 0).any(0), True
@@ -560,7 +560,7 @@ class Changing:
         frees &= ~np.isin(points.kind[edges.target], (Point.MEETING, Point.TRANSFER))
         added = [_same_stream(job, edges.take(frees), moved)]
         if is_copy:
-            added.append(self._done_by_the_end(job, np.flatnonzero(last & self.counts)))
+            added.append(self._done_by_the_end(job, (last & self.counts).nonzero()[0]))
             if is_waited:
                 added.append(_to_the_next(job, np.unique(edges.source[frees])))
         every = Edges.joined([edges.take(~frees), *added])
@@ -582,7 +582,7 @@ class Changing:
     def _long(self, ends: Flags) -> Flags:
         """Return those transfers that are not short beside the longest of their stream."""
         points = self.job.points
-        rows = np.flatnonzero(ends)
+        rows = ends.nonzero()[0]
         stream, longest = numbered(points.rank[rows], points.lane[rows]), np.zeros(len(rows) + 1, np.int64)
         np.maximum.at(longest, stream, points.work[rows])
         ends[rows] = points.work[rows].astype(np.int64) * _SHORT >= longest[stream]
@@ -601,7 +601,7 @@ class Changing:
 def without_doubtful(job: JobGraph) -> JobGraph:
     """Return a job without the inferred waits that were hardly ever seen to bind; its replay is the recording, too."""
     points, edges = job.points, job.edges
-    inferred = np.flatnonzero(np.isin(edges.kind, (Edge.BETWEEN_STREAMS, Edge.BETWEEN_THREADS)))
+    inferred = np.isin(edges.kind, (Edge.BETWEEN_STREAMS, Edge.BETWEEN_THREADS)).nonzero()[0]
     if not len(inferred):
         return job
     source, target = edges.source[inferred], edges.target(inferred)
@@ -624,7 +624,7 @@ def _to_the_next(job: JobGraph, ends: Ints) -> Edges:
     """Return edges from points to the first operation of each other stream of their rank that starts after them."""
     points = job.points
     begins = points.time - points.work
-    starts = np.flatnonzero(np.isin(points.kind, (Point.OPERATION, Point.ARRIVAL)) & (points.part != COPIES))
+    starts = (np.isin(points.kind, (Point.OPERATION, Point.ARRIVAL)) & (points.part != COPIES)).nonzero()[0]
     parts = [NO_EDGES]
     for (rank, _), of_lane in grouped([points.rank[starts], points.lane[starts]]):
         rows = starts[of_lane]
@@ -641,7 +641,7 @@ def _same_stream(job: JobGraph, freed: Edges, moved: Flags) -> Edges:
     points = job.points
     same = freed.kind == Edge.STREAM
     target = freed.target[same]
-    operations = np.flatnonzero((points.kind == Point.OPERATION) & ~moved)
+    operations = ((points.kind == Point.OPERATION) & ~moved).nonzero()[0]
     order = operations[np.lexsort((operations, points.lane[operations], points.rank[operations]))]
     place = np.full(len(points), -1)
     place[order] = np.arange(len(order))
@@ -656,7 +656,7 @@ def _same_stream(job: JobGraph, freed: Edges, moved: Flags) -> Edges:
 
 def _synchronised(edges: OrderedEdges) -> tuple[Ints, Ints]:
     """Return the numbers of the edges from operations to calls that wait for them, and the points of these calls."""
-    rows = np.flatnonzero(edges.kind == Edge.SYNCHRONISED)
+    rows = (edges.kind == Edge.SYNCHRONISED).nonzero()[0]
     return rows, edges.target(rows)
 
 
@@ -677,9 +677,9 @@ def _elastic(job: JobGraph, before: Ints) -> JobGraph:
         return np.divide(points.work[rows], before[rows], out=np.ones(len(rows)), where=is_changed[rows])
 
     near = is_changed.copy()
-    after_it = np.flatnonzero(near[edges.source])
+    after_it = near[edges.source].nonzero()[0]
     near[edges.target(after_it)] = True
-    rows = np.flatnonzero(near & (points.lag > 0))
+    rows = (near & (points.lag > 0)).nonzero()[0]
     lag = _replaced(points.lag, rows, in_ns(points.lag[rows] * ratio(_binding(job, rows))))
     waits = _replaced(edges.lag, after_it, in_ns(edges.lag[after_it] * ratio(edges.source[after_it])))
     return replace(job, points=replace(points, lag=lag), edges=replace(edges, lag=waits))

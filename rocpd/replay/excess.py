@@ -23,10 +23,12 @@ from rocpd.replay.points import Point, Points, narrowed, small
 Column = TypeVar("Column", Ints, Flags)
 
 _FEWEST = 3  # steps that make a median
-_BLOCK = 1 << 18  # points at once
+_BLOCK = 1 << 16  # points at once
 _SHORT = 1 << 28  # ns: sums of a few such times take four bytes
 _TIMES = (0, 2, 3)
 """Which columns of units are times."""
+_KEYS = 5
+"""Which column of units is the first of those that are numbers."""
 
 
 @frozen
@@ -126,17 +128,17 @@ class Excess:
         """
         units = self.units
         own, common = np.zeros_like(units.usual), np.zeros_like(units.usual)
-        some = np.flatnonzero(units.place >= 0)
+        some = (units.place >= 0).nonzero()[0]
         place, times = units.place[some], _weights(units.place[some], units.count[some])
         usual = units.reference[some] + units.lasting[some]
         rows = np.repeat(np.arange(len(some)), times)  # a unit stands there as often as it counts
-        medians, others = (
+        medians, is_known = (
             column[np.cumsum(times) - times]
             for column in _medians_of_others(place[rows], usual[rows], whose[some][rows])
         )
         together = numbered(place, whose[some])
-        own[some] = np.where(others > 0, usual - medians, 0)
-        common[some] = np.where(others > 0, _medians(together[rows], usual[rows])[together] - medians, 0)
+        own[some] = np.where(is_known, usual - medians, 0)
+        common[some] = np.where(is_known, _medians(together[rows], usual[rows])[together] - medians, 0)
         return own, common
 
     def lasting_without(self, removed: Ints) -> Ints:
@@ -146,7 +148,7 @@ class Excess:
             removed: what points take less, all of a unit the same [ns].
         """
         units = self.units
-        some = np.flatnonzero(units.place >= 0)
+        some = (units.place >= 0).nonzero()[0]
         usual = units.reference[some] + units.lasting[some] - removed[units.first[some]]
         others, _ = _medians_of_others(units.place[some], usual, np.arange(len(some)))
         table = units.lasting.copy()
@@ -154,7 +156,7 @@ class Excess:
         is_one = np.zeros(len(table), bool)
         is_one[some] = True
         lasting: Ints = self.of_units(table)
-        rows = np.flatnonzero(removed)
+        rows = removed.nonzero()[0]
         lasting[rows] -= np.where(self.of_units(is_one, rows), 0, removed[rows])
         return lasting
 
@@ -181,14 +183,15 @@ def excess(job: JobGraph, steps: Sequence[int]) -> Excess:
 
 
 def _excess(job: JobGraph, steps: Sequence[int]) -> Excess:
-    ranks = [_of_rank(job, slice(*own), np.array(steps, np.int64)) for own in job.own.values()]
+    every = [_of_rank(job, slice(*own), np.array(steps, np.int64)) for own in job.own.values()]
+    units = _UnitsOfRank(*map(np.concatenate, zip(*(of_rank for of_rank, _ in every), strict=True)))
+    ranks, sizes = [each for _, each in every], [len(of_rank.host) for of_rank, _ in every]
+    del every  # which has all units once more
     moved = np.concatenate([each.moved for each in ranks])
     roles: dict[object, int] = {}
     # What the host does goes with the order of its calls: only ranks with the same kernels have the same.
     of_role = [roles.setdefault(each.role, len(roles)) for each in ranks]
-    sizes = [len(each.units.host) for each in ranks]
-    role, rank = (np.repeat(np.array(numbers, np.int64), sizes) for numbers in (of_role, list(job.own)))
-    units = _UnitsOfRank(*map(np.concatenate, zip(*(each.units for each in ranks), strict=True)))
+    role, rank = (np.repeat(narrowed(np.array(numbers, np.int64)), sizes) for numbers in (of_role, list(job.own)))
     seen = len(set[int]().union(*(each.steps for each in ranks)))
     same = (units.host, units.name, units.often, np.where(units.host > 0, role, -1), units.nth)
     parts = [_compared(same, units.usual, units.many, seen), (rank, units.many, units.first)]
@@ -201,10 +204,12 @@ def _excess(job: JobGraph, steps: Sequence[int]) -> Excess:
         unit[moved], of_links = _of_links(job.points, moved, shapes[job.link[moved]], job.link[moved])
         unit[moved] += len(rank)
         rows.append(of_links)
-    columns = [np.concatenate([*column, [none]]) for *column, none in zip(*rows, NO_UNIT, strict=True)]
-    most = max(int(columns[0].max()), int(job.points.work.max(initial=0, where=unit >= 0)))
+    most = max(int(job.points.work.max(initial=0, where=unit >= 0)), *(int(row[0].max(initial=0)) for row in rows))
     kind = np.int32 if most < _SHORT else np.int64
-    columns = [column.astype(kind) if at in _TIMES else column for at, column in enumerate(columns)]
+    columns: list[Any] = []
+    for at, (*column, none) in enumerate(zip(*rows, NO_UNIT, strict=True)):
+        joined = np.concatenate([*column, [none]])
+        columns.append(joined.astype(kind) if at in _TIMES else narrowed(joined) if at >= _KEYS else joined)
     return Excess(job.points.work, unit, StepPlaces(*columns), shapes)
 
 
@@ -227,26 +232,24 @@ class _OfRank(NamedTuple):
     """A rank in steps that count.
 
     Args:
-        units: its units.
-        unit: of each point the number of its own among `units`; -1: none.
+        unit: of each point the number of its own among the units of the rank; -1: none.
         moved: its transfers, of which links have units.
         role: the kernels that it runs, and how often; None: none.
         steps: numbers of the steps in which it has points.
     """
 
-    units: _UnitsOfRank
     unit: Ints
     moved: Ints
     role: frozenset[tuple[int, int]] | None
     steps: frozenset[int]
 
 
-def _of_rank(job: JobGraph, own: slice, steps: Ints) -> _OfRank:
+def _of_rank(job: JobGraph, own: slice, steps: Ints) -> tuple[_UnitsOfRank, _OfRank]:
     """Return the units of a rank, which has points of its `own`, in some steps."""
     points, link = job.points.take(own), job.link[own]
     counts = np.isin(points.step, steps)
     works = counts & (link < 0) & (points.kind != Point.ARRIVAL)
-    rows = np.flatnonzero(works)
+    rows = works.nonzero()[0]
     host, name, step = (points.part[rows] < 0).astype(np.int64), points.name[rows], points.step[rows]
     key = numbered(host, name)
     often = _often(key, len(steps))
@@ -256,14 +259,14 @@ def _of_rank(job: JobGraph, own: slice, steps: Ints) -> _OfRank:
     of_all = np.full(len(points), -1)
     of_all[rows] = unit
     usual, count = _medians(unit, points.work[rows]).astype(np.int64), np.bincount(unit)
-    host, name, often, nth = (column[first] for column in (host, name, often, nth))
+    host, name, often, nth, count = map(narrowed, (*(column[first] for column in (host, name, often, nth)), count))
     computes = points.name[counts & (points.part == COMPUTE)]
     names = first_of(numbered(computes))
     times = zip(computes[names].tolist(), _often(numbered(computes), len(steps))[names].tolist(), strict=True)
-    return _OfRank(
-        _UnitsOfRank(host, name, often, nth, usual, count, rows[first] + own.start),
+    units = _UnitsOfRank(host, name, often, nth, usual, count, rows[first] + own.start)
+    return units, _OfRank(
         narrowed(of_all),
-        np.flatnonzero(counts & (link >= 0)) + own.start,
+        (counts & (link >= 0)).nonzero()[0] + own.start,
         frozenset(each for each in times if each[1]) if len(computes) else None,
         frozenset(distinct(step.astype(np.int64)).tolist()),
     )
@@ -297,9 +300,8 @@ def _compared(same: tuple[Ints, ...], usual: Ints, count: Ints, steps: int) -> t
         steps: in how many steps there are such points.
     """
     usual = np.where(count * 2 < steps, 0, usual)  # what few steps have is not usual
-    kind = numbered(*same)
-    others, number = _medians_of_others(kind, usual, np.arange(len(usual)))
-    known = number >= 1
+    kind = narrowed(numbered(*same))
+    others, known = _medians_of_others(kind, usual, np.arange(len(usual)))
     lasting, reference = np.where(known, usual - others, 0), np.where(known, others, usual)
     return usual, np.full(len(usual), steps >= _FEWEST), reference, lasting, known, np.where(known, kind, -1)
 
@@ -336,14 +338,27 @@ def _medians(group: Ints, values: Ints) -> Ints:
     first, count = runs(group[order])
     ordered, medians = values[order], np.empty(len(first), np.int64)
     for size in distinct(count).tolist():  # most groups have one value a step: these are sorted together
-        some = np.flatnonzero(count == size)
+        some = (count == size).nonzero()[0]
         middle = (size - 1) // 2
         medians[some] = np.partition(ordered[first[some, None] + np.arange(size)], middle, axis=1)[:, middle]
     return medians
 
 
-def _medians_of_others(group: Ints, values: Ints, whose: Ints) -> tuple[Ints, Ints]:
-    """Return for each value the median of those of others in its group, the lower of two, and how many these are.
+def _medians_of_others(group: Ints, values: Ints, whose: Ints) -> tuple[Ints, Flags]:
+    """Return for each value the median of those of others in its group, the lower of two, and whether there are any."""
+    if len(group) <= _BLOCK:
+        return _medians_in_block(group, values, whose)
+    medians, is_known = np.zeros(len(group), np.int64), np.zeros(len(group), bool)
+    order = np.argsort(group, kind="stable")
+    first, _ = runs(group[order])
+    edges = first[np.append(True, first[1:] // _BLOCK != first[:-1] // _BLOCK)]
+    for rows in np.split(order, edges[1:]):
+        medians[rows], is_known[rows] = _medians_in_block(group[rows], values[rows], whose[rows])
+    return medians, is_known
+
+
+def _medians_in_block(group: Ints, values: Ints, whose: Ints) -> tuple[Ints, Flags]:
+    """Return the same of some groups, for which a dozen columns are needed.
 
     One order serves all: the n-th value of others stands as many places after the n-th as own ones come up to it.
     """
@@ -363,7 +378,7 @@ def _medians_of_others(group: Ints, values: Ints, whose: Ints) -> tuple[Ints, In
         if (further == at).all():
             break
         at = further
-    medians, count = np.zeros(every, np.int64), np.zeros(every, np.int64)
+    medians, is_known = np.zeros(every, np.int64), np.zeros(every, bool)
     medians[rows] = np.repeat(ordered[start[by_owner[owner]] + at], own)
-    count[rows] = np.repeat(others, own)
-    return medians, count
+    is_known[rows] = np.repeat(others > 0, own)
+    return medians, is_known

@@ -274,7 +274,7 @@ class _Drawing:
         self.ops, self.kinds, self.regions, self.calls, self.steps = ops, kinds, regions, history.calls, steps
         calls = [text or "" for text in history.names.texts]
         before = [BEFORE + text for text in calls]
-        self.texts = (*(text or "" for text in operations), *calls, *before, *_AT_STEPS)
+        self.texts = _shared((*(text or "" for text in operations), *calls, *before, *_AT_STEPS))
         self.named_before, self.before_calls = len(operations), len(calls)
         self.call = launching_regions(regions.stack, regions.start, regions.end, ops.stack)
         self.launched = self._launched()
@@ -293,7 +293,7 @@ class _Drawing:
     def graph(self, rank: int) -> RankGraph:
         """Return the graph."""
         ops, host, first = self.ops, self.host, len(self.host.time)
-        talks = np.flatnonzero(self.kinds == COMMUNICATION)
+        talks = (self.kinds == COMMUNICATION).nonzero()[0]
         arrival = np.full(len(ops), -1)
         arrival[talks] = first + len(ops) + np.arange(len(talks))
         begins = np.where(arrival >= 0, arrival, first + np.arange(len(ops)))
@@ -360,7 +360,7 @@ class _Drawing:
         return (self.host.is_step.astype(bool) & np.isin(self.host.time, ends)).astype(np.int64)
 
     def _step_points(self) -> dict[int, tuple[int, int]]:
-        rows = np.flatnonzero(self.host.is_step)
+        rows = self.host.is_step.nonzero()[0]
         places = zip(self.host.time[rows].tolist(), self.host.thread[rows].tolist(), rows.tolist(), strict=True)
         at = {_Edge(time, thread): row for time, thread, row in places}
         return {number: (at[start], at[end]) for number, (start, end) in self.steps.items()}
@@ -434,7 +434,7 @@ class _Drawing:
         follows = np.append(False, host.thread[1:] == host.thread[:-1])[:count]
         row = np.arange(count)
         gap = np.where(follows, host.time - np.append(0, host.time[:-1])[:count], 0)
-        may_wait = np.flatnonzero((host.since != NULL) & follows)
+        may_wait = ((host.since != NULL) & follows).nonzero()[0]
         waits = self._synchronised(may_wait, ends)
         least = self._least(gap, waits)
         work = np.where(waits, 0, gap)
@@ -443,7 +443,7 @@ class _Drawing:
         work = np.where(woken < 0, work, np.where(follows, np.minimum(work, since), since))
         before = row[follows]
         self._edge(before - 1, before, np.where(waits, np.minimum(gap, least), 0)[before], Edge.PROGRAM)
-        some = np.flatnonzero((woken >= 0) & ~waits)
+        some = ((woken >= 0) & ~waits).nonzero()[0]
         self._edge(woken[some], some, np.zeros(len(some), np.int64), Edge.BETWEEN_THREADS)
         return work
 
@@ -474,7 +474,7 @@ class _Drawing:
         run = np.maximum.accumulate(np.where(np.append(True, threads[1:] != threads[:-1])[: len(row)], row, 0))
         other = np.full(len(order), -1)
         other[order] = np.where(run > 0, order[run - 1], -1)
-        paused = np.flatnonzero(host.woken & (other >= 0) & (gap >= PAUSE))
+        paused = (host.woken & (other >= 0) & (gap >= PAUSE)).nonzero()[0]
         ago = host.time[paused] - host.time[other[paused]]
         soon = (ago <= _WOKEN) | (ago <= gap[paused] // _MUCH_LONGER)
         for _, rows in grouped([host.thread[paused], host.name[paused], self._ends_step[paused]]):
@@ -486,10 +486,10 @@ class _Drawing:
         """Add the edges from launches to operations."""
         ops, host = self.ops, self.host
         at = np.full(len(self.regions.start) + 1, -1)
-        launching = np.flatnonzero(host.call >= 0)
+        launching = (host.call >= 0).nonzero()[0]
         at[host.call[launching]] = launching
         source = at[self.call]
-        some = np.flatnonzero(source >= 0)
+        some = (source >= 0).nonzero()[0]
         waited = ops.start[some] - host.time[source[some]]
         before = self._before(ops)
         free = (ops.start[some] - before[some] > 2 * waited + _EXPLAINED) & (waited >= 0)
@@ -521,7 +521,7 @@ class _Drawing:
 
     def _streams(self, begins: Ints, ends: Ints) -> None:
         """Add the edges from each operation to the next one of its stream."""
-        some = np.flatnonzero(self.previous >= 0)
+        some = (self.previous >= 0).nonzero()[0]
         waited = self.ops.start[some] - self.before[some]
         queued = (self.launched[some] < self.before[some] - AT_ONCE) & (waited >= 0) & (waited < AT_ONCE)
         usual = _usual(waited[queued], _EXPLAINED)
@@ -538,7 +538,7 @@ class _Drawing:
         asked = _Asked(ops.start, own, at_once, self.launched, kind, ops.stream)
         talks = (self.kinds == COMMUNICATION) & (self.step != NULL)
         for each in self._inferred(asked):
-            seen, unseen = np.flatnonzero(each.is_seen), np.flatnonzero(~each.is_seen & talks[each.target])
+            seen, unseen = each.is_seen.nonzero()[0], (~each.is_seen & talks[each.target]).nonzero()[0]
             lag = np.minimum(each.waited, each.usual)
             source, target = ends[each.source], begins[each.target]
             self._edge(source[seen], target[seen], lag[seen], Edge.BETWEEN_STREAMS)
@@ -552,7 +552,7 @@ class _Drawing:
     def _hide(self, waits: _Waits, begins: Ints, ends: Ints, some: Flags) -> None:
         """Keep the waits of operations for communication that nothing shows, the first of each stream."""
         talks = self.kinds[waits.source] == COMMUNICATION
-        rows = np.flatnonzero(~waits.is_seen & talks & some[waits.target])
+        rows = (~waits.is_seen & talks & some[waits.target]).nonzero()[0]
         if not len(rows):
             return
         rows = rows[np.argsort(self.ops.start[waits.target[rows]], kind="stable")]
@@ -584,7 +584,7 @@ class _Drawing:
     def _launch_times(self) -> Ints:
         """Return the time of the point at which each operation was launched [ns], `NULL` where unknown."""
         times = np.full(len(self.regions.start) + 1, NULL)
-        launching = np.flatnonzero(self.host.call >= 0)
+        launching = (self.host.call >= 0).nonzero()[0]
         times[self.host.call[launching]] = self.host.time[launching]
         return times[self.call]
 
@@ -604,7 +604,7 @@ class _Drawing:
         soon = np.where(copies, np.maximum((host.time[rows] - own) // _PART, AT_ONCE), AT_ONCE)
         asked = _Asked(host.time[rows], own, soon, host.since[rows], kind, np.full(len(rows), NULL))
         for each in self._inferred(asked):
-            some = np.flatnonzero(each.is_seen)
+            some = each.is_seen.nonzero()[0]
             target = rows[each.target[some]]
             waits[target] = True
             lag = np.minimum(each.waited, each.usual)[some]
@@ -653,6 +653,12 @@ class _Drawing:
             if len(rows):
                 usual = _usual(wait[binds & is_seen[kind]], _EXPLAINED)
                 yield _Waits(stream, source[rows], rows, wait[rows], is_seen[kind[rows]], usual)
+
+
+@functools.lru_cache(64)
+def _shared(texts: tuple[str, ...]) -> tuple[str, ...]:
+    """Return equal texts, which many ranks have, as the same object."""
+    return texts
 
 
 def _course(steps: _Steps) -> tuple[Ints, Ints]:

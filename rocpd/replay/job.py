@@ -285,17 +285,17 @@ class _Joining:
 
         The graphs have views of them from then on.
         """
-        every = [graph.points for graph in self.graphs.values()]
         names = [
             np.array([*(self.codes.setdefault(text, len(self.codes)) for text in graph.names), -1], np.int64)
             for graph in self.graphs.values()
         ]
-        kinds = [
-            np.result_type(*{column.dtype for column in each})
-            for each in zip(*(p.columns() for p in every), strict=True)
-        ]
+        every = zip(*((c.dtype for c in graph.points.columns()) for graph in self.graphs.values()), strict=True)
+        kinds = [np.result_type(*set(each)) for each in every]
         kinds[_NAME] = np.dtype(small(len(self.codes)))
-        points = Points(time, *(np.full(len(time), *each) for each in zip(_AT_MEETINGS, kinds[1:], strict=True)))
+        # No value yet: what a rank has goes there as its own columns are let go.
+        points = Points(time, *(np.empty(len(time), kind) for kind in kinds[1:]))
+        for column, value in zip(points.columns()[1:], _AT_MEETINGS, strict=True):
+            column[self.count :] = value
         for rank, codes in zip(_few_at_once(self.graphs), names, strict=True):
             own, graph = points.take(slice(*self.own[rank])), self.graphs[rank]
             for into, column in zip(own.columns(), graph.points.columns(), strict=True):

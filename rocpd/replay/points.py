@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from rocpd.base import Codes, Flags, Ints, frozen
-from rocpd.facts.columns import EqualColumns, runs
+from rocpd.facts.columns import EqualColumns, filled, runs
 
 _SMALL = tuple((kind, int(np.iinfo(kind).max)) for kind in (np.int8, np.int16, np.int32))
 
@@ -111,8 +111,8 @@ class Edges(EqualColumns):
     @classmethod
     def of(cls, kind: Edge, source: Ints, target: Ints, lag: Ints | None = None) -> Edges:
         """Return edges of one kind; without lag it is 0."""
-        lag = np.zeros(len(source), np.int64) if lag is None else lag
-        return cls(source, target, lag, np.full(len(source), kind, np.int8))
+        lag = filled(len(source), 0) if lag is None else lag
+        return cls(source, target, lag, filled(len(source), kind, np.int8))
 
     def narrowed(self) -> Edges:
         """Return the same in fewer bytes."""
@@ -213,7 +213,7 @@ def in_time(time: Ints, tie: Codes | None = None) -> tuple[Ints, Ints]:
 def in_order(parts: Sequence[Edges]) -> Edges:
     """Return edges of several by target; those that go back in time are left out."""
     every = Edges.joined(parts)
-    onward = np.flatnonzero(every.source < every.target)
+    onward = (every.source < every.target).nonzero()[0]
     return every.take(onward[np.argsort(every.target[onward], kind="stable")])
 
 

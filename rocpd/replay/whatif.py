@@ -214,8 +214,8 @@ class Replays:
             if not _is_compared(change) or change.kind == "link":
                 continue
             less = self._exact.excess(change)
-            ranks = np.unique(points.rank[np.flatnonzero(less)])
-            own = np.flatnonzero(counts & np.isin(points.rank, ranks) & (self.blaming.what == 0))
+            ranks = np.unique(points.rank[less.nonzero()[0]])
+            own = (counts & np.isin(points.rank, ranks) & (self.blaming.what == 0)).nonzero()[0]
             is_known = np.isin(beyond.of_units(beyond.units.place, own), beyond.places_of_others(ranks))
             known, alone = own[is_known], own[~is_known]
             share = max(0.0, less[known].sum() / max(1, points.work[known].sum()))
@@ -234,7 +234,7 @@ class Replays:
             return 0.0
         is_link = change.kind == "link"
         if is_link:
-            columns = np.flatnonzero(np.bincount(self.job.link[some], minlength=len(self.job.links)))
+            columns = np.bincount(self.job.link[some], minlength=len(self.job.links)).nonzero()[0]
             series = blaming.by_link(blaming.beyond.longer(blaming.moved), blaming.moved)
             here = np.isin(np.arange(len(self.job.links)), columns)
             usual = ~here & np.isin(blaming.beyond.shapes, blaming.beyond.shapes[columns])

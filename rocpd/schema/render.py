@@ -151,11 +151,11 @@ class Alike:
 
     Args:
         tables: those of any of them, with marks where they differ.
-        texts: statement -> it with what it names in front, with these marks.
+        texts: statement -> it with what it names in front, with marks, and which of these.
     """
 
     tables: RankTables
-    texts: dict[str, str] = field(default_factory=dict)
+    texts: dict[str, tuple[str, frozenset[str]]] = field(default_factory=dict)
 
 
 # SQL holds no NUL.
@@ -174,13 +174,16 @@ def with_relations(sql: str, tables: RankTables) -> str:
     if tables.only or tables.values or _ANY_RANK in sql:
         return _with_relations(sql, tables)
     alike = tables.alike
-    text = alike.texts.get(sql)  # once: another thread may clear them meanwhile
-    if text is None:
+    known = alike.texts.get(sql)  # once: another thread may clear them meanwhile
+    if known is None:
         if len(alike.texts) >= _MOST_TEXTS:
             alike.texts.clear()
-        text = alike.texts[sql] = _with_relations(sql, alike.tables)
+        text = _with_relations(sql, alike.tables)
+        known = alike.texts[sql] = text, frozenset(mark for mark, _ in tables.own_texts if mark in text)
+    text, marks = known
     for mark, own in tables.own_texts:
-        text = text.replace(mark, own)
+        if mark in marks:
+            text = text.replace(mark, own)
     return text
 
 

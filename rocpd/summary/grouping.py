@@ -116,17 +116,23 @@ def all_added(
     Raises:
         RocpdError: there is nothing of that.
     """
+    parts = parts_added([answer for _, answer in answers], count)
+    if what and not parts[0]:
+        raise nothing(what, hint)
+    return list(parts)
+
+
+def parts_added(answers: Iterable[Sequence[Mapping[Any, Any]]], count: int) -> Any:
+    """Return the sums of answers that have so many parts, as `all_added`, as one answer."""
     parts: list[dict[Any, Any]] = [{} for _ in range(count)]
-    for _, answer in answers:
+    for answer in answers:
         for sums, part in zip(parts, answer, strict=True):
             for key, value in part.items():
                 if isinstance(value, dict):
                     merge(sums.setdefault(key, {}), value)
                 else:
                     merge(sums, {key: value})
-    if what and not parts[0]:
-        raise nothing(what, hint)
-    return parts
+    return tuple(parts)
 
 
 def nothing(what: str, hint: str | None = None) -> RocpdError:

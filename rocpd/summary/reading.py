@@ -217,9 +217,45 @@ class RankAnswers(Iterator[tuple[Rank, Answer]], Generic[Answer]):
         self.known: list[tuple[Rank, tuple[Answer, Counter[str]] | Exception]] | None = None
         self._work = work
         self._answers = self._read()
+        self._add_up: Callable[[Sequence[Answer]], Answer] | None = None
+        self._then: Callable[[Sequence[tuple[Rank, Answer]]], None] | None = None
 
     def __next__(self) -> tuple[Rank, Answer]:
         return next(self._answers)
+
+    def adding(self, add_up: Callable[[Sequence[Answer]], Answer]) -> Self:
+        """Return these, of which some next to each other may come as one, with the first of their ranks.
+
+        Args:
+            add_up: makes one answer of several: those of a thousand ranks fill memory.
+        """
+        self._add_up = add_up
+        return self
+
+    def then(self, tell: Callable[[Sequence[tuple[Rank, Answer]]], None]) -> Self:
+        """Return these; `tell` gets those of all ranks once they are read beside others, before there are any tables.
+
+        It is not called where one is an error.
+        """
+        self._then = tell
+        return self
+
+    def take(self, rank: Rank, answer: tuple[Answer, Counter[str]] | Exception) -> None:
+        """Take the answer of the next rank, which was read beside others."""
+        self.known = known = self.known or []
+        known.append((rank, answer))
+        if self._add_up and len(known) >= _HELD:
+            some = [each for _, each in known if not isinstance(each, Exception)]
+            if len(some) == len(known):
+                left_out = sum((counts for _, counts in some), Counter[str]())
+                known[:] = [(known[0][0], (self._add_up([each for each, _ in some]), left_out))]
+
+    def read(self) -> None:
+        """Say that all ranks were read."""
+        known = self.known = self.known or []
+        some = [(rank, each[0]) for rank, each in known if not isinstance(each, Exception)]
+        if self._then and len(some) == len(known):
+            self._then(some)
 
     def beside(self, others: Reading) -> Tables:
         """Ask the same as an analysis that runs beside others, whose notes nobody hears; this then has the answers."""
@@ -243,6 +279,10 @@ class RankAnswers(Iterator[tuple[Rank, Answer]], Generic[Answer]):
     def _ranks(self) -> Iterator[tuple[Rank, tuple[Answer, Counter[str]]]]:
         session = self.reading.session
         return session.job.counted(Stage.READING, session.map_ranks(self.task(self.reading.windows())))
+
+
+_HELD = 32
+"""Answers that add up, and are held before they do."""
 
 
 def _let_go(answers: list[Answer]) -> Iterator[Answer]:

@@ -11,7 +11,6 @@ from typing import Any, TypeAlias, cast
 from rocpd.base import Progress, RocpdError, UsageError, entries
 from rocpd.base.boundary import each_for_itself
 from rocpd.base.stages import InTurn, Stage
-from rocpd.facts.communication.meetings import MEETING_RANKS, times_of_meetings
 from rocpd.facts.rank import LAUNCHES, By, Options
 from rocpd.facts.recorders import Recordable, recorder_of
 from rocpd.facts.units import read_first
@@ -41,8 +40,8 @@ _MOST_ANSWERS = 128
 Known: TypeAlias = "list[tuple[Rank, Any]]"
 """Ranks, and what the work of an analysis returned there."""
 
-SoFar: TypeAlias = Callable[[Mapping[str, Known]], None]
-"""Called after each rank with the answers so far, by analysis."""
+SoFar: TypeAlias = Callable[[int, Mapping[str, Known]], None]
+"""Called after each rank with how many were read, and the answers so far, by analysis."""
 
 Function: TypeAlias = Callable[[Reading], "Iterable[Summary | RankAnswers[Any]]"]
 """An analysis."""
@@ -138,30 +137,24 @@ def together(
         so_far: called with the answers of the ranks that were read.
     """
     session, job = reading.session, reading.session.job
-    compares = "ranks" in analyses
-    if compares and (so_far or reading.wants("heat")):
-        read_first(session, reading.options.step_marker)
+    if "ranks" in analyses:
+        # What compares ranks tells where clocks meet, but not where it reads other kernels.
+        aligns = reading.wants("heat") or session.is_part or reading.options.names_files
+        read_first(session, reading.options.step_marker, aligns=aligns)
     begun = {
         name: _begun(analysis, reading.asking((options or {}).get(name, reading.options)))
         for name, analysis in analyses.items()
     }
     asked = {name: answers for name, (answers, _) in begun.items() if answers and answers.reading.session is session}
     windows = reading.windows()
-    meets = bool(asked) and compares and job.aligns_by_collectives and not job.knows(MEETING_RANKS)
-    clocks = (times_of_meetings,) if meets else ()  # what aligns clocks is read from what compares ranks
-    task = Works((*(answers.task(windows) for answers in asked.values()), *clocks))
-    known: dict[str, Known] = {name: [] for name in asked}
-    met: list[Any] = []
-    for rank, of_rank in job.counted(Stage.READING, session.map_ranks(task) if asked else ()):
-        met += of_rank[len(asked) :]
-        for some, answer in zip(known.values(), of_rank, strict=False):
-            some.append((rank, answer))
+    task = Works(tuple(answers.task(windows) for answers in asked.values()))
+    for done, (rank, of_rank) in enumerate(job.counted(Stage.READING, session.map_ranks(task) if asked else ()), 1):
+        for answers, answer in zip(asked.values(), of_rank, strict=True):
+            answers.take(rank, answer)
         if so_far:
-            so_far(known)
-    if meets and not any(isinstance(each, Exception) for each in met):
-        job.once(MEETING_RANKS, lambda: met)
-    for name, answers in asked.items():
-        answers.known = known[name]
+            so_far(done, {name: answers.known or [] for name, answers in asked.items()})
+    for answers in asked.values():
+        answers.read()
     tables = ((name, tables) for name, (_, tables) in begun.items())
     yield from job.course.each(Stage.TABLES, tables, len(begun))
 
@@ -192,19 +185,17 @@ def tables_of_some(
     """Return the tables of analyses, by name, from the answers of some ranks; what lacks its data is left out.
 
     Args:
-        session: the whole job.
+        session: of these ranks.
         analyses: by name.
         known: the answers to each.
         wanted: tables that will be looked at.
     """
-    ranks = tuple(rank for rank, _ in next(iter(known.values())))
-    some = session.of_ranks(ranks)
-    reading = Reading(Federation(some.job, some.selection, Notes(), owns_files=False), wanted=wanted)
+    reading = Reading(Federation(session.job, session.selection, Notes(), owns_files=False), wanted=wanted)
     tables: dict[str, Summary] = {}
     for name, answered in known.items():
         asked, answers = _begun(analyses[name], reading)
         if asked:
-            asked.known = list(answered)
+            asked.known = list(answered)  # what is held goes on
             with contextlib.suppress(RocpdError):
                 tables |= {table.name: table for table in answers}
     return tables

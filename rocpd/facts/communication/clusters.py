@@ -31,7 +31,7 @@ def connected(near: Flags) -> list[Ints]:
         while (grown := near[part].any(0) & left | part).sum() > part.sum():
             part = grown
         left &= ~part
-        parts.append(np.flatnonzero(part))
+        parts.append(part.nonzero()[0])
     return parts
 
 

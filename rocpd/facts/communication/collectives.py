@@ -123,7 +123,7 @@ class Channel:
             self,
             **{name: column[kept] if len(column) else column for name, column in columns.items()},
             numbers=np.searchsorted(kept, self.numbers[counts]),
-            counted=self.counted.take(np.flatnonzero(counts)),
+            counted=self.counted.take(counts.nonzero()[0]),
         )
 
 
@@ -266,7 +266,7 @@ def _together(members: Sequence[Channel], size: int | None) -> list[Group]:
     if some.step > 1:
         unclear = overlaps & _near(apart, _FARTHER * _UNCLEAR) & ~_near(apart, _FARTHER / _UNCLEAR)
         for a, row in enumerate(unclear):
-            others = np.flatnonzero(row[:a])
+            others = row[:a].nonzero()[0]
             apart[a, others] = apart[others, a] = _distances(end[others] - end[a])
     longest = np.maximum(_MOST_APART * (end - start).mean(1), _FARTHER * _JITTER_NS)
     apart[~overlaps | (apart > np.minimum(longest[:, None], longest))] = np.inf

@@ -95,18 +95,22 @@ def _communication(reader: RankReader) -> list[Communication]:
     launched = launches(reader.whole(), every.row)
     result = []
     for channel in channels(reader.whole(), names.texts, every, counted, launched):
-        transfers = None if channel.role else transfer_of(channel.name, ()), *channel.transfers[1:]
-        codes = channel.moves[channel.numbers] if len(channel.moves) else np.zeros(len(channel.numbers), np.int64)
-        queues_of_channel = queues[find_rows(counted.row, channel.counted.row)[0]]
-        result.append(Communication(channel, queues_of_channel, codes, transfers))
+        result.append(communication_of(channel, queues[find_rows(counted.row, channel.counted.row)[0]]))
     return result
+
+
+def communication_of(channel: Channel, queues: Ints) -> Communication:
+    """Return a channel, given the queues of its kernels that count, with what each of these does."""
+    transfers = None if channel.role else transfer_of(channel.name, ()), *channel.transfers[1:]
+    codes = channel.moves[channel.numbers] if len(channel.moves) else np.zeros(len(channel.numbers), np.int64)
+    return Communication(channel, queues, codes, transfers)
 
 
 def _kernels(reader: RankReader, wanted: Mapping[int, str | None], names: Names) -> tuple[CommunicationKernels, Ints]:
     """Return the dispatches of some kernels that have valid times, and their queues."""
     sql = _KERNELS.format(", ".join(map(str, wanted)))
     row, start, end, agent, stream, queue, kernel = columns(reader, "rocpd_kernel_dispatch", sql, _COLUMNS)
-    valid = np.flatnonzero(valid_times(start, end))
+    valid = valid_times(start, end).nonzero()[0]
     kernels = CommunicationKernels(row, names.codes(kernel, wanted.get), agent, stream, start, end)
     return kernels.take(valid), queue[valid]
 
@@ -356,7 +360,7 @@ def channels(
     for (name, agent, code, _, role), rows in grouped([every.name, every.agent, codes, streams, role_codes]):
         kernels = every.take(rows)
         nearest = np.minimum(np.searchsorted(counted.row, kernels.row), len(counted) - 1)
-        numbers = np.flatnonzero(counted.row[nearest] == kernels.row)
+        numbers = (counted.row[nearest] == kernels.row).nonzero()[0]
         word = words.texts[code]
         result.append(
             Channel(
@@ -388,7 +392,7 @@ def _filled(codes: Ints, roles: Ints, every: CommunicationKernels, unknown: int)
     """
     codes, roles = codes.copy(), roles.copy()
     for _, rows in grouped([every.agent, every.stream, every.name]):
-        lost = np.flatnonzero(codes[rows] == unknown)
+        lost = (codes[rows] == unknown).nonzero()[0]
         if not len(lost) or len(lost) * _LOST_IN > len(rows):
             continue
         kinds = list(zip(codes[rows].tolist(), roles[rows].tolist(), strict=True))

@@ -13,8 +13,8 @@ import numpy as np
 
 from rocpd.base import NULL, Flags, Ints
 from rocpd.base.stages import Stage
-from rocpd.facts.communication.collectives import CommunicationKernels, match
-from rocpd.facts.communication.communicators import Communication, communication
+from rocpd.facts.communication.collectives import Channel, CommunicationKernels, match
+from rocpd.facts.communication.communicators import Communication, communication, communication_of
 from rocpd.facts.communication.program_order import sends
 from rocpd.facts.communication.rccl import SENDRECV, Transfer, Waits
 from rocpd.facts.communication.transfers import match_transfers
@@ -23,6 +23,7 @@ from rocpd.federate.run.rank_reader import RankReader
 from rocpd.federate.select.clocks import ClockLine, ContradictionError, Meetings, align_clocks, line_between
 
 _NOTHING = Transfer(SENDRECV)
+_NOBODY = np.empty(0, np.int64)
 _LATEST = np.iinfo(np.int64).max
 
 
@@ -43,7 +44,7 @@ def clock_lines(job: Job, clocks: Mapping[int, int]) -> Sequence[ClockLine | Non
         ContradictionError: no clocks that run evenly agree with the collectives.
     """
     count = len(set(clocks.values()))
-    members = [each for of_rank in job.once(MEETING_RANKS, partial(_read, job)) for each in of_rank]
+    members = [each for of_rank in job.used_up(MEETING_RANKS, partial(_read, job)) for each in of_rank]
     kinds = [kind for kind in meetings_by_kind(members, clocks, count) if len(kind.ended)]
     if kinds:
         return _agreeing(kinds)
@@ -103,12 +104,18 @@ def _read(job: Job) -> list[list[Communication]]:
 
 def times_of_meetings(reader: RankReader) -> list[Communication]:
     """Read of the channels of a rank what alignment needs; of a merged window also what it keeps from outside."""
-    nothing = np.empty(0, np.int64)
-    none = CommunicationKernels(*(nothing,) * 6)
+    none = CommunicationKernels(*(_NOBODY,) * 6)
     return [
-        each._replace(channel=replace(each.channel, stream=nothing, numbers=nothing, counted=none), queues=nothing)
+        each._replace(channel=replace(each.channel, stream=_NOBODY, numbers=_NOBODY, counted=none), queues=_NOBODY)
         for each in communication(reader.whole())
     ]
+
+
+def tell_meetings(job: Job, channels: Iterable[Sequence[Channel]]) -> None:
+    """Let a job know where its clocks meet; `channels`: those of each rank, with all its communication kernels."""
+    if job.aligns_by_collectives:
+        of_ranks = ([communication_of(channel, _NOBODY) for channel in of_rank] for of_rank in channels)
+        job.once(MEETING_RANKS, lambda: list(of_ranks))
 
 
 def meetings_by_kind(members: Iterable[Communication], clocks: Mapping[int, int], count: int) -> list[Meetings]:

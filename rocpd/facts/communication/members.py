@@ -103,7 +103,7 @@ def arrivals(group: Group, clocks: Clocks, numbers: Ints) -> Arrivals:
     came, apart = np.empty_like(start), np.zeros(len(numbers), np.int64)
     shared: list[Ints] = []
     for clock in distinct(on).tolist():
-        rows = np.flatnonzero(on == clock)
+        rows = (on == clock).nonzero()[0]
         first = end[rows[0]]
         ended = first + np.rint((end[rows] - first).mean(0)).astype(np.int64)
         came[rows] = start[rows] - ended
@@ -136,7 +136,7 @@ def channels_of(reading: RankReading, ops: Ops, names: OperationNames, categorie
     every = every.take(np.lexsort((every.row, every.start)))
     if reading.window.base:
         in_window = every.row[every.end <= reading.window.base[1]]
-        counted = counted.take(np.flatnonzero(np.isin(counted.row, in_window)))
+        counted = counted.take(np.isin(counted.row, in_window).nonzero()[0])
         if not len(counted):
             return []
     whole = reading.reader.whole()

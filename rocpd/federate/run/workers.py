@@ -248,13 +248,13 @@ def _dump(value: object, file: BinaryIO) -> None:
 def _reduced(column: Any) -> Any:
     if column.ndim != 1 or column.dtype.hasobject or column.nbytes > _SHORT:
         return column.__reduce_ex__(_PROTOCOL)
-    return _column, (column.dtype, bytearray(column.tobytes()))
+    return _column, (column.dtype, column.tobytes())
 
 
-def _column(kind: Any, content: bytearray) -> Any:
+def _column(kind: Any, content: bytes) -> Any:
     import numpy as np
 
-    return np.frombuffer(content, kind)
+    return np.frombuffer(content, kind).copy()  # a view keeps three times what a few numbers take beside itself
 
 
 def _end_with(parent: int) -> None:

@@ -103,7 +103,7 @@ def exposed_communication(ranks: Iterable[RankExposed], groups: Iterable[Group],
 def _of_channel(channel: Channel, size: int | None, row: Ints, times: Ints) -> Iterator[tuple[_Moved, Sums]]:
     """Yield what kernels of a channel move, how many of them are exposed, and their times: those of the pieces."""
     at, is_its = find_rows(channel.rows, row)
-    pieces = np.flatnonzero(is_its)
+    pieces = is_its.nonzero()[0]
     codes = channel.moves[at[pieces]] if len(channel.moves) else np.zeros(len(pieces), np.int64)
     for code in distinct(codes).tolist():
         some = pieces[codes == code]

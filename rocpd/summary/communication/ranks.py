@@ -20,6 +20,7 @@ from rocpd.facts.agent_time import read_agent_times
 from rocpd.facts.columns import distinct
 from rocpd.facts.communication.collectives import Channel, Group, listed
 from rocpd.facts.communication.exposed import ExposedPieces
+from rocpd.facts.communication.meetings import tell_meetings
 from rocpd.facts.communication.members import OF_CHANNELS, channels_of
 from rocpd.facts.operations import COPY, KERNEL, OperationNames, Ops, kinds_of, read_ops, rows_within
 from rocpd.facts.places import launched_in, read_origins
@@ -247,7 +248,8 @@ def ranks(reading: Reading) -> Tables:
     operations = 0
     communication: dict[int, RankCommunication] = {}
     kept = collectives.KeptBlame(reading)
-    yield (answers := reading.each(partial(_of_rank, question=question, draws=kept.known is None)))
+    answers = reading.each(partial(_of_rank, question=question, draws=kept.known is None))
+    yield answers.then(partial(_tell_meetings, reading))
     for rank, answer in answers:
         compared, communication[rank.number] = answer
         shift = reading.shift(rank.number) if reading.session.time_range else UNSHIFTED
@@ -268,6 +270,12 @@ def ranks(reading: Reading) -> Tables:
         yield _heat_table(reading, slices, heat, working_ranks)
 
 
+def _tell_meetings(reading: Reading, answers: Sequence[tuple[Rank, tuple[_Compared, RankCommunication]]]) -> None:
+    """Let the job know where clocks meet, which would be read once more."""
+    if not reading.session.is_part and not reading.options.names_files:
+        tell_meetings(reading.session.job, (compared.channels for _, (compared, _) in answers))
+
+
 def _slices(reading: Reading) -> _Slices:
     read_first(reading.session, reading.options.step_marker)
     if not reading.session.time_range:
@@ -278,7 +286,7 @@ def _slices(reading: Reading) -> _Slices:
     return _Slices(start, width, reading.options.bins, shifts)
 
 
-_COMPARED = Fact("compared", 3, (_Compared, _Load, _Span, RankSteps, Spread, ExposedPieces, *OF_CHANNELS))
+_COMPARED = Fact("compared", 4, (_Compared, _Load, _Span, RankSteps, Spread, ExposedPieces, *OF_CHANNELS))
 
 
 def _of_rank(reading: RankReading, question: _Question, draws: bool) -> tuple[_Compared, RankCommunication]:
@@ -304,7 +312,8 @@ def _compared(reading: RankReading, question: _Question) -> _Compared:
         for lane, on_lane in lanes
         if len(on_lane) and slices
     }
-    steps = steps_of(reading.reader, question.step)
+    # Without operations phases say that there is something.
+    steps = steps_of(reading.reader, question.step, phases="phases" in wanted or not len(ops))
     gpu = launched_in(reading, ops) if "phases" in wanted and steps.phases else {}
     channels = channels_of(reading, ops, names, categories)
     return _Compared(len(ops), loads, heat, channels, steps, gpu, exposed)
@@ -398,7 +407,7 @@ def _steps(reading: Reading, steps: Steps, judgement: Judgement) -> Iterator[Sum
         yield Summary(TABLES["steps"], who(TABLES["steps"], steps.by), rows)
     else:
         reading.session.note("no step markers found; --step-marker REGEX says which markers are steps")
-    if steps.phases:
+    if steps.phases and reading.wants("phases"):
         yield Summary(TABLES["phases"], who(TABLES["phases"], steps.by), steps.phase_rows())
 
 
@@ -472,5 +481,5 @@ def _places(group: Group, keys: list[list[Key]]) -> Iterator[tuple[Key, Flags]]:
 
 def _with_some(member: Channel, chosen: Flags) -> Channel:
     """Return a channel of which only the kernels of some collectives count."""
-    kept = np.flatnonzero(chosen[member.numbers])
+    kept = chosen[member.numbers].nonzero()[0]
     return replace(member, numbers=member.numbers[kept], counted=member.counted.take(kept))

@@ -452,6 +452,6 @@ def _inside(group: Group, pieces: Periods) -> Iterator[tuple[Ints, Ints]]:
     """Yield numbers of the collectives of a group that are in a period, and in which."""
     step = max(1, _BLOCK // len(group))
     at = pieces.find(group[0].rank, group[0].start)
-    numbers = np.flatnonzero(at >= 0)
+    numbers = (at >= 0).nonzero()[0]
     for low in range(0, len(numbers), step):
         yield numbers[low : low + step], at[numbers[low : low + step]]

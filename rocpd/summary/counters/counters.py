@@ -120,14 +120,14 @@ def _measured(reader: RankReader, names: KernelNames) -> Measured:
     dispatches = columns(reader, "rocpd_kernel_dispatch", statement("kernels"), (*_COLUMNS, *GRID, *GROUP))
     event, number, *_, start, end = dispatches[: len(_COLUMNS)]
     counted = np.isin(event, read.numbers[0])
-    chosen = np.flatnonzero(counted) if counted.any() else np.arange(len(event))
+    chosen = counted.nonzero()[0] if counted.any() else np.arange(len(event))
     order = chosen[np.lexsort((number[chosen], start[chosen]))]
     event, number, kernel, agent, lds, scratch, start, end, *axes = (column[order] for column in dispatches)
     grid, group = (np.prod([_known(axis) for axis in three], axis=0) for three in (axes[:3], axes[3:]))
     sizes = dict(zip(SIZES, (grid, group, _known(lds), _known(scratch)), strict=False))
     durations = np.where(valid_times(start, end), end - start, np.nan).astype(np.float64)
     rows, is_known = find_rows(event, read.numbers[0])
-    known = np.flatnonzero(is_known & ~np.isnan(read.reals[0]))
+    known = (is_known & ~np.isnan(read.reals[0])).nonzero()[0]
     values = _Values(rows[known], read.numbers[1][known], read.reals[0][known])
     symbols = reader.rows(_COUNTERS)
     if has_passes:

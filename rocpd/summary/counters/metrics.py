@@ -197,7 +197,7 @@ def _of_measured(counted: Measured, rank: Rank, options: Options, panels: tuple[
     metrics: KernelGroups = {}
     for kind, hardware in enumerate(counted.hardware):
         if known := hardware.architecture:
-            chosen = np.flatnonzero(counted.gpus == kind)
+            chosen = (counted.gpus == kind).nonzero()[0]
             wanted = [entry for name in panels for entry in known.panel(name)]
             calculator = Calculator(counted, hardware, chosen, options.per, options.amd_compatible)
             merge(metrics, dict(_of_gpu(calculator, counted, chosen, rank, options, wanted)))
@@ -389,7 +389,7 @@ def _of_program(counted: Measured, rank: Rank, options: Options) -> tuple[_Rows,
     formulas: _Formulas = {}
     missing: _Missing = {}
     for kind, hardware in enumerate(counted.hardware if counted.passes else ()):
-        chosen = np.flatnonzero(counted.gpus == kind)
+        chosen = (counted.gpus == kind).nonzero()[0]
         calculator = DerivedCalculator(counted, hardware, chosen)
         for name, formula in calculator.expressions.items():
             answer, collected = calculator.calculate(name), calculator.collected(name)

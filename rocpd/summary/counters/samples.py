@@ -93,7 +93,7 @@ def _clock_effect(reading: RankReading, agent: int, clock: HeldValues) -> tuple[
         when the clock is lower; and samples of the clock in which the kernel ran. None where one does not change.
     """
     of_agent, *shape, start, end = timed_columns(reading, "rocpd_kernel_dispatch", "kernels", _COLUMNS)
-    rows = np.flatnonzero(of_agent == agent)
+    rows = (of_agent == agent).nonzero()[0]
     shapes = [rows[some] for _, some in grouped([column[rows] for column in shape])]
     duration = end - start
     hottest = max(shapes, key=lambda some: int(duration[some].sum()), default=rows)
@@ -146,7 +146,7 @@ class HeldValues(NamedTuple):
         ends = [after if end is None else end for (_, end, _), after in zip(samples, following.tolist(), strict=True)]
         until = np.array(ends, np.int64)
         if adds_up:
-            grows = np.flatnonzero((at[1:] > at[:-1]) & (value[1:] >= value[:-1]))
+            grows = ((at[1:] > at[:-1]) & (value[1:] >= value[:-1])).nonzero()[0]
             with np.errstate(all="ignore"):
                 value = (value[grows + 1] - value[grows]) * 1e9 / (at[grows + 1] - at[grows])
             at, until = at[grows], at[grows + 1]

@@ -242,7 +242,7 @@ def _read_trees(reading: RankReading) -> RankTrees:
     launcher = launching_regions(regions.stack, regions.start, regions.end, ops.stack)
     lane = np.where(launcher >= 0, ops.lane(reading.options.by), NULL)
     has_lanes = reading.options.by in LANES and bool((lane != NULL).any())
-    chosen = np.flatnonzero((launcher >= 0) & (lane == NULL)) if has_lanes else np.flatnonzero(launcher >= 0)
+    chosen = ((launcher >= 0) & (lane == NULL)).nonzero()[0] if has_lanes else (launcher >= 0).nonzero()[0]
     exact = np.int64 if total(ops.duration[chosen]) < 1 << 63 else object
     gpu = np.zeros(len(regions.start), exact)
     np.add.at(gpu, launcher[chosen], ops.duration[chosen])

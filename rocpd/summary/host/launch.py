@@ -250,7 +250,7 @@ def _onto_idle(times: Iterable[AgentTime], ops: Ops) -> tuple[Flags, Ints]:
     counts, delay = np.zeros(len(ops), bool), np.full(len(ops), NULL)
     for spent in times:
         counts[rows_within(ops, By.AGENT, spent.lane, spent.span)] = True
-        first = np.flatnonzero((spent.operation[1:] >= 0) & (spent.operation[:-1] < 0)) + 1
+        first = ((spent.operation[1:] >= 0) & (spent.operation[:-1] < 0)).nonzero()[0] + 1
         queued = spent.cause[first - 1] == cause_code(QUEUED)
         after_host = np.isin(spent.cause[np.maximum(first - 1 - queued, 0)], _HOST)
         delay[spent.operation[first[after_host]]] = np.where(queued, spent.length[first - 1], 0)[after_host]

@@ -220,7 +220,7 @@ def _times_of_phases(operators: TorchOperators, ops: Ops, launched_at: tuple[Int
     """
     phases: list[str | None] = [*operators.phases()]
     times: dict[str | None, Sums] = {}
-    for row in np.flatnonzero(operators.counts).tolist():
+    for row in operators.counts.nonzero()[0].tolist():
         if row not in operators.nesting.parents:
             merge(times, {phases[row]: Sums((1, int(operators.end[row] - operators.start[row]), 0, 0))})
     places = [nesting.innermost(*launched_at) for nesting in (operators.nesting, operators.optimizers)]
@@ -242,7 +242,7 @@ def _add_calls(operators: TorchOperators, sums: _Work, tables: Sequence[str]) ->
     """Add calls and their time on the CPU; of operators in others of their kind the outermost has the time."""
     start, end = operators.start.tolist(), operators.end.tolist()
     own = own_times(start, end, operators.nesting.parents.items())
-    for row in np.flatnonzero(operators.counts).tolist():
+    for row in operators.counts.nonzero()[0].tolist():
         _, *around = operators.nesting.path(row)
         outer = {kind for each in around for kind in _kinds(operators, each, tables)}
         flops = flops_of(operators.names[row], operators.sizes[row], operators.values[row])

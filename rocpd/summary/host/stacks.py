@@ -113,13 +113,13 @@ def _add_ranges(times: _Times, reading: RankReading, ranges: StackRanges, idle: 
     """Add calls or functions: their number, the time in which each is the innermost, what was launched in it."""
     parts: list[tuple[Ints | int, ...]] = [(np.arange(len(ranges.start)), ranges.thread, ranges.start, 1, 0, 0, 0)]
     for thread, (since, inside) in ranges.nesting.segments.items():
-        open_ = np.flatnonzero(inside[:-1] >= 0)
+        open_ = (inside[:-1] >= 0).nonzero()[0]
         start, end = since[open_], since[open_ + 1]
         parts.append((inside[open_], thread or 0, start, 0, end - start, idle(end) - idle(start), 0))
     ops = read_ops(reading, OperationNames(), stacks=True)
     threads, at = launch_calls(reading.reader, ops.stack)
     around = ranges.nesting.innermost(threads, at)
-    inner = np.flatnonzero(around >= 0)
+    inner = (around >= 0).nonzero()[0]
     parts.append((around[inner], threads[inner], at[inner], 0, 0, 0, ops.duration[inner]))
     every = (np.concatenate(column) for column in zip(*(np.broadcast_arrays(*part) for part in parts), strict=True))
     rows, threads, at, *values = every
@@ -136,7 +136,7 @@ def _add_ranges(times: _Times, reading: RankReading, ranges: StackRanges, idle: 
 def _add_samples(times: _Times, reading: RankReading, events: Ints, idle: Callable[[Ints], Ints]) -> None:
     """Add samples, apart from those that are calls too."""
     at, thread, event, length, paths = read_stack_samples(reading)
-    rows = np.flatnonzero(~np.isin(event, events))
+    rows = (~np.isin(event, events)).nonzero()[0]
     if not len(rows):
         return
     keys, codes = _divisions(reading, thread[rows], at[rows])

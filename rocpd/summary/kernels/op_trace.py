@@ -254,9 +254,9 @@ def _kernels(reading: RankReading, after: Mapping[str, int]) -> tuple[int, list[
     """
     names = OperationNames()
     ops = read_ops(reading, names, stacks=True)
-    ops = ops.take(np.flatnonzero(ops.kind == KERNEL))
+    ops = ops.take((ops.kind == KERNEL).nonzero()[0])
     last, seen = int(ops.row.max(initial=0)), after.get(reading.rank.guid, 0)
-    ops = ops.take(np.flatnonzero(ops.row > (seen if last >= seen else 0)))
+    ops = ops.take((ops.row > (seen if last >= seen else 0)).nonzero()[0])
     links = link(reading.reader, ops)
     dispatch = ops.start.copy()
     dispatch[links.linked] = links.start

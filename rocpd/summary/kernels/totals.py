@@ -46,6 +46,7 @@ from rocpd.summary.grouping import (
     merge,
     most_first,
     order_of,
+    parts_added,
     percent,
     rows_of,
 )
@@ -365,7 +366,8 @@ _TOTALS = Fact("totals", 1, (Sums, Spread))
 def _totals(
     reading: Reading, kinds: Sequence[str], head: Sequence[str], without: Collection[str] = ()
 ) -> RankAnswers[OfRank]:
-    return reading.each(partial(_of_kinds, kinds=kinds, head=head, without=without))
+    answers = reading.each(partial(_of_kinds, kinds=kinds, head=head, without=without))
+    return answers.adding(partial(parts_added, count=2))
 
 
 def _of_kinds(reading: RankReading, kinds: Sequence[str], head: Sequence[str], without: Collection[str] = ()) -> OfRank:
@@ -510,7 +512,7 @@ def _read_agents(reading: RankReading) -> _Sums:
     """Return the durations of the kernels of a rank by step or marker, rank and agent, then by name."""
     names = OperationNames()
     ops = read_ops(reading, names)
-    ops = ops.take(np.flatnonzero(ops.kind == KERNEL))
+    ops = ops.take((ops.kind == KERNEL).nonzero()[0])
     origins = read_origins(reading, reading.options.by or By.MARKER)
     places: _Sums = {}
     for (code, agent, name), rows in grouped([origins.of_ops(ops), ops.agent, ops.name]):

@@ -355,7 +355,7 @@ def _read_runs(reading: RankReading) -> dict[Key, dict[str | None, _Runs]]:
     names = OperationNames()
     runs: dict[str | None, _Runs] = {}
     for _, ops in read_ops(reading, names).lanes(By.AGENT):
-        kernels = ops.take(np.flatnonzero(ops.kind == KERNEL))
+        kernels = ops.take((ops.kind == KERNEL).nonzero()[0])
         for (name,), rows in grouped([kernels.name]):
             times = kernels.duration[rows]
             one = np.ones(len(times), np.int64)
@@ -366,7 +366,7 @@ def _read_runs(reading: RankReading) -> dict[Key, dict[str | None, _Runs]]:
 def _run_rows(key: Key, of_names: dict[str | None, _Runs]) -> Iterator[Row]:
     rows = []
     for name, runs in of_names.items():
-        some = np.flatnonzero(runs.count > 1)
+        some = (runs.count > 1).nonzero()[0]
         if len(some):
             longest = runs.longest[some].astype(np.float64)
             apart = runs.longest[some] - runs.shortest[some]

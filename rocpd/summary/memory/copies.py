@@ -129,7 +129,7 @@ def _read_rates(reading: RankReading, steady: RankTime | None) -> tuple[_Rates, 
     pairs: _Rates = {}
     for (code, size_class), rows in grouped([codes, np.searchsorted(EDGES, size)]):
         add(sizes, reading.key(), (names.texts[code], size_class), rates(size[rows], duration[rows]))
-    large = np.flatnonzero(size > EDGES[2])
+    large = (size > EDGES[2]).nonzero()[0]
     for ends, rows in grouped([source[large], destination[large]]):
         of_pair = rates(size[large[rows]], duration[large[rows]])
         add(pairs, reading.key(), tuple(_agent(agents, number) for number in ends), of_pair)
@@ -164,7 +164,7 @@ def _agent(agents: Mapping[int, str], number: int) -> str:
 
 def rates(size: Ints, duration: Ints) -> Sums:
     """Return bytes, time [ns] and the rate of each [bytes/s] of copies that take so long [ns]."""
-    timed = np.flatnonzero(duration)
+    timed = duration.nonzero()[0]
     per_second = np.minimum(size[timed] * 1e9 / duration[timed], _FASTEST).astype(np.int64)
     return Sums((total(size), total(duration), Spread.of(per_second, len(size))))
 
@@ -238,7 +238,7 @@ def _read_calls(reading: RankReading, steady: RankTime | None) -> tuple[_Calls, 
 
 def _first_of_call(call: Ints, among: Flags) -> Flags:
     """Return which of some copies are the first one of their call: those have its time, however many it makes."""
-    rows = np.flatnonzero(among)
+    rows = among.nonzero()[0]
     is_first = np.zeros(len(call), bool)
     is_first[rows[np.unique(call[rows], return_index=True)[1]]] = True
     return is_first

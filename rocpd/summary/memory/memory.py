@@ -19,6 +19,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -35,7 +36,18 @@ from rocpd.federate.run.rank_reader import Fact
 from rocpd.schema.rules.events import SCRATCH
 from rocpd.schema.rules.steps import folded, is_step
 from rocpd.summary.findings import Confidence, Finding, Verdict
-from rocpd.summary.grouping import Largest, Sums, add, all_added, merge, most_first, nothing, order_of, rows_of
+from rocpd.summary.grouping import (
+    Largest,
+    Sums,
+    add,
+    all_added,
+    merge,
+    most_first,
+    nothing,
+    order_of,
+    parts_added,
+    rows_of,
+)
 from rocpd.summary.reading import Reading, Tables
 from rocpd.summary.result import Field, Picture, by_name, table_of
 
@@ -166,7 +178,7 @@ def _read_levels(reading: RankReading) -> _OfLevels:
     begin = -1 if part.start is None else part.start
     allocations = read_allocations(reading)
     lane = {By.AGENT: allocations.agent, By.STREAM: allocations.stream}.get(by, np.zeros_like(allocations.agent))
-    change, lost = changes(allocations), np.flatnonzero(~allocations.allocates & (allocations.ends < 0))
+    change, lost = changes(allocations), (~allocations.allocates & (allocations.ends < 0)).nonzero()[0]
     of, cause = np.append(change.of, lost), np.append(change.by, lost)
     more = np.append(change.bytes, np.zeros_like(lost))
     known = allocations.passes[of] & (allocations.in_window[cause] | (allocations.start[cause] < begin))
@@ -223,7 +235,8 @@ def allocation_sites(reading: Reading) -> Tables:
     Raises:
         RocpdError: no allocations.
     """
-    yield (answers := reading.each(partial(_read_sites, step=is_step(reading.options.step_marker)), _SITES))
+    answers = reading.each(partial(_read_sites, step=is_step(reading.options.step_marker)), _SITES)
+    yield answers.adding(partial(parts_added, count=4))
     sites, by_step, *_ = parts = all_added(answers, 4, "memory allocations")
     findings = _findings(*parts)
     yield reading.summary(TABLES["allocation-sites"], rows_of(sites, _site_rows), findings=findings)
@@ -237,7 +250,18 @@ _OfSites = tuple[_Sites, _BySteps, _Leaks, dict[str, int]]
 
 
 def _read_sites(reading: RankReading, step: re.Pattern[str]) -> _OfSites:
-    """Return what sites and steps of one rank add, its leaks, and how many steps it has: the most, and all."""
+    """Return what sites and steps of one rank add, its leaks, and how many steps it has: the most, and all.
+
+    Two analyses of a report ask for it; it is not to be changed.
+    """
+    own = replace(reading, left_out=Counter())
+    asked = "sites", step, reading.options.by, reading.window
+    sites, left_out = reading.reader.once(asked, lambda: (_sites_of_rank(own, step), own.left_out))
+    reading.also_left_out(left_out)
+    return sites
+
+
+def _sites_of_rank(reading: RankReading, step: re.Pattern[str]) -> _OfSites:
     allocations = read_allocations(reading)
     if not len(allocations.row):
         return {}, {}, {}, {}
@@ -248,7 +272,7 @@ def _read_sites(reading: RankReading, step: re.Pattern[str]) -> _OfSites:
     sites: _Sites = {}
     left: dict[_Site, set[int]] = {}
     held: Counter[_Site] = Counter()
-    counted = np.flatnonzero(made.counts)
+    counted = made.counts.nonzero()[0]
     for (lane, *codes), rows in grouped([column[counted] for column in (lanes, made.call, made.marker, made.level)]):
         site = _Site(*(names.texts[code] for code in codes))
         sums, leaving = _of_site(made, counted[rows])
@@ -296,7 +320,7 @@ def _made(reading: RankReading, allocations: Allocations, step: re.Pattern[str],
     numbers = (number for (number,) in through_steps(reading.reader, step).at(allocations.start))
     in_step = np.array([NULL if number is None else number for number in numbers])
     is_memory = np.array([text != SCRATCH for text in texts], bool)[allocations.level]
-    made = np.flatnonzero(allocations.allocates & is_memory)
+    made = (allocations.allocates & is_memory).nonzero()[0]
     freed_by = allocations.ended_by[made]
     is_freed = freed_by >= 0
     return Made(
@@ -318,7 +342,7 @@ def _by_step(reading: RankReading, made: Made, lanes: Ints) -> _BySteps:
     """Return what the steps of a rank allocate and free."""
     steps: _BySteps = {}
     for at, (step, counts) in enumerate(((made.step, made.counts), (made.freed_in, made.free_counts))):
-        chosen = np.flatnonzero((step != NULL) & counts)
+        chosen = ((step != NULL) & counts).nonzero()[0]
         for (lane, number), rows in grouped([lanes[chosen], step[chosen]]):
             count, size = len(rows), total(made.bytes[chosen[rows]])
             add(

@@ -250,7 +250,7 @@ def _of_pieces(spent: AgentTime, gaps: Ints) -> _Sum:
 
 def _of_operations(ops: Ops, kinds: Ints) -> _Sum:
     talking = (kinds == COMMUNICATION) & (ops.stream != NULL)
-    streams = _computing_streams(ops, np.flatnonzero(kinds == COMPUTE))
+    streams = _computing_streams(ops, (kinds == COMPUTE).nonzero()[0])
     return _Sum(
         operations=len(ops),
         collectives=int((kinds == COMMUNICATION).sum()),
@@ -366,10 +366,20 @@ Copies = dict[tuple[str, int], Sums]
 
 
 class Parts(NamedTuple):
-    """The share of one rank: times by division, and copies."""
+    """The share of one rank, or of several: times by division, copies, and the numbers of those that have such time."""
 
     sums: dict[Key, _Budget]
     copies: Copies
+    ranks: tuple[int, ...]
+
+    @classmethod
+    def added(cls, parts: Sequence[Parts]) -> Parts:
+        """Return those of several ranks as those of one."""
+        every = cls({}, {}, tuple(rank for of_rank in parts for rank in of_rank.ranks))
+        for of_rank in parts:
+            merge(every.sums, of_rank.sums)
+            merge(every.copies, of_rank.copies)
+        return every
 
 
 def budget(reading: Reading) -> Tables:
@@ -378,17 +388,12 @@ def budget(reading: Reading) -> Tables:
     Raises:
         RocpdError: no operations.
     """
-    sums: dict[Key, _Budget] = {}
-    copies: Copies = {}
     times = reading.times()
-    counted: list[RankTime] = []
-    yield (answers := each_of(reading, times, BUDGET, parts_of_rank))
-    for rank, of_rank in answers:
-        merge(sums, of_rank.sums)
-        merge(copies, of_rank.copies)
-        counted += [times[rank.number]] if of_rank.sums and rank.number in times else []
+    yield (answers := each_of(reading, times, BUDGET, parts_of_rank).adding(Parts.added))
+    sums, copies, ranks = Parts.added([of_rank for _, of_rank in answers])
     if not sums:
         raise RocpdError("no kernels or copies in the selection")
+    counted = [times[rank] for rank in ranks if rank in times]
     every = sum((each.every for each in sums.values()), PartTimes())
     findings = [
         *_started(reading, times),
@@ -495,7 +500,7 @@ def said_of_overlap(hidden: float, share: float, split: str = "") -> str:
     return f"{text}; compute hides {hidden:.0f} % of all communication"
 
 
-BUDGET = Fact("budget", 2, (Parts, _Budget, PartTimes, Sums, Spread))
+BUDGET = Fact("budget", 3, (Parts, _Budget, PartTimes, Sums, Spread))
 
 
 def parts_of_rank(reading: RankReading, time: RankTime | None, categories: Categories) -> Parts:
@@ -516,8 +521,9 @@ def parts_of_rank(reading: RankReading, time: RankTime | None, categories: Categ
             is_stepping = steps and has_time(spent.agent) and key != (None,)
             count = steps if is_stepping and (not time or time.is_first(spent.agent)) else 0
             merge(sums, {key: _Budget(added, added if is_stepping else PartTimes(), count)})
-    counted = np.flatnonzero(begun_in(time, ops.start))
-    return Parts(sums, _copies(reading, ops.take(counted), names, exposed[counted]))
+    counted = begun_in(time, ops.start).nonzero()[0]
+    ranks = (reading.rank.number,) if sums else ()
+    return Parts(sums, _copies(reading, ops.take(counted), names, exposed[counted]), ranks)
 
 
 def _steps_of_window(reading: RankReading) -> int:
@@ -537,7 +543,7 @@ def _copies(reading: RankReading, ops: Ops, names: OperationNames, exposed: Ints
     if not exposed.any():
         return copies
     row, size = columns(reading.reader, "rocpd_memory_copy", statement("memory_copies"), ("id", "size"))
-    sizes, some = dict(zip(row.tolist(), np.maximum(size, 0).tolist(), strict=True)), np.flatnonzero(ops.kind == COPY)
+    sizes, some = dict(zip(row.tolist(), np.maximum(size, 0).tolist(), strict=True)), (ops.kind == COPY).nonzero()[0]
     size = np.array([sizes.get(number, 0) for number in ops.row[some].tolist()], np.int64)
     for (code, of_size), rows in grouped([ops.name[some], np.searchsorted(EDGES, size)]):
         _, time, each = rates(size[rows], ops.duration[some[rows]])

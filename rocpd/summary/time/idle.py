@@ -173,41 +173,56 @@ class _Time:
 _ByCause = dict[tuple[str, str | None], _Time]  # cause, function or marker
 
 
-class _Rank(NamedTuple):
-    """The share of one rank.
+class _OfRank(NamedTuple):
+    """Idle time of a rank by cause, without what filters leave out, and all its time [ns]."""
+
+    rank: int
+    hostname: str | None
+    causes: dict[str, int]
+    span: int
+
+    @property
+    def percent(self) -> float:
+        """Its idle time by all its time [%]."""
+        return sum(self.causes.values()) * 100 / self.span
+
+
+class _Idle(NamedTuple):
+    """The share of one rank, or of several.
 
     Args:
         idle: division -> idle time by cause.
-        span: division -> time of its agents, idle or busy [ns].
+        span: division -> time of agents, idle or busy [ns].
         gaps: the longest gap of each agent, between two operations.
         stacks: division -> functions in which the host was meanwhile.
+        ranks: those that have such time.
     """
 
     idle: dict[Key, _ByCause]
     span: dict[Key, int]
     gaps: list[Gap]
     stacks: dict[Key, _Stacks]
-
-
-class _OfRank(NamedTuple):
-    """Idle time of a rank by cause, without what filters leave out, and all its time [ns]."""
-
-    rank: Rank
-    causes: dict[str, int]
-    span: int
+    ranks: list[_OfRank]
 
     @classmethod
-    def of(cls, rank: Rank, answer: _Rank) -> _OfRank:
-        """Add up the divisions of a rank."""
-        causes = Counter[str]()
-        for times in answer.idle.values():
-            causes.update({cause: time.total for cause, time in _causes(times).items() if cause != LEFT_OUT})
-        return cls(rank, causes, sum(answer.span.values()))
+    def added(cls, parts: Sequence[_Idle]) -> _Idle:
+        """Return those of several ranks as those of one."""
+        every = cls({}, {}, [], {}, [])
+        for of_rank in parts:
+            merge_groups(every.idle, of_rank.idle)
+            merge(every.span, of_rank.span)
+            every.gaps.extend(of_rank.gaps)
+            merge_groups(every.stacks, of_rank.stacks)
+            every.ranks.extend(of_rank.ranks)
+        return every
 
-    @property
-    def percent(self) -> float:
-        """Its idle time by all its time [%]."""
-        return sum(self.causes.values()) * 100 / self.span
+    def add_rank(self, rank: Rank) -> None:
+        """Add a rank whose share this is, if it has such time."""
+        causes = Counter[str]()
+        for times in self.idle.values():
+            causes.update({cause: time.total for cause, time in _causes(times).items() if cause != LEFT_OUT})
+        if self.span:
+            self.ranks.append(_OfRank(rank.number, rank.hostname, dict(causes), sum(self.span.values())))
 
 
 def idle(reading: Reading) -> Tables:
@@ -216,22 +231,13 @@ def idle(reading: Reading) -> Tables:
     Raises:
         RocpdError: there are no operations.
     """
-    sums: dict[Key, _ByCause] = {}
-    spans: dict[Key, int] = {}
-    stacks: dict[Key, _Stacks] = {}
-    times, counted, gaps = reading.times(), list[RankTime](), list[Gap]()
-    ranks: list[_OfRank] = []
-    yield (answers := each_of(reading, times, _IDLE, _idle_of_rank))
-    for rank, answer in answers:
-        merge_groups(sums, answer.idle)
-        merge_groups(stacks, answer.stacks)
-        merge(spans, answer.span)
-        gaps += answer.gaps
-        ranks += [_OfRank.of(rank, answer)] if any(answer.span.values()) else []
-        counted += [times[rank.number]] if answer.span and rank.number in times else []
+    times = reading.times()
+    yield (answers := each_of(reading, times, _IDLE, _idle_of_rank).adding(_Idle.added))
+    sums, spans, gaps, stacks, every = _Idle.added([answer for _, answer in answers])
     if not spans:
         raise RocpdError("no kernels or copies in the selection")
-    _note_steady(reading, counted)
+    ranks = [of_rank for of_rank in every if of_rank.span]
+    _note_steady(reading, [times[of_rank.rank] for of_rank in every if of_rank.rank in times])
     causes = (row for key, span in in_order(spans) for row in _cause_rows(key, sums.get(key, {}), span))
     findings = [
         *_findings(ranks, gaps, sums.values()),
@@ -255,14 +261,14 @@ def _note_steady(reading: Reading, times: list[RankTime]) -> None:
         reading.session.note(text)
 
 
-_IDLE = Fact("idle", 2, (_Rank, _Time, Gap, Sums))
+_IDLE = Fact("idle", 3, (_Idle, _OfRank, _Time, Gap, Sums))
 
 
-def _idle_of_rank(reading: RankReading, time: RankTime | None, categories: Categories) -> _Rank:
+def _idle_of_rank(reading: RankReading, time: RankTime | None, categories: Categories) -> _Idle:
     names = OperationNames()
     ops = read_ops(reading, names)
     kinds, history, paths = kinds_of(ops, categories, names), read_history(reading), CallPaths(reading)
-    answer, samples = _Rank({}, {}, [], {}), read_stack_samples(reading)
+    answer, samples = _Idle({}, {}, [], {}, []), read_stack_samples(reading)
     for spent in read_agent_times(reading, time, ops, kinds, causes=True):
         for key, pieces in whereabouts(reading, spent.lane).divide(spent.pieces()):
             here = spent.cut(pieces)
@@ -274,6 +280,7 @@ def _idle_of_rank(reading: RankReading, time: RankTime | None, categories: Categ
         start, end = spent.take(~_IS_AT_EDGE[spent.cause]).gaps()
         longest = np.argsort(start - end, kind="stable")[:1]
         answer.gaps.extend(gaps_of(reading, spent, names, ops, (start[longest], end[longest])))
+    answer.add_rank(reading.rank)
     return answer
 
 
@@ -301,7 +308,7 @@ def _begun(idle: AgentTime) -> Ints:
         return idle.start
     works = idle.cause == cause_code(HOST)
     is_first = np.append(True, (idle.start[1:] != idle.end[:-1]) | works[1:] | works[:-1])
-    first = np.flatnonzero(is_first)
+    first = is_first.nonzero()[0]
     length = np.zeros(len(idle.start), np.int64)
     length[first] = idle.end[np.append(first[1:] - 1, len(idle.start) - 1)] - idle.start[first]
     return length
@@ -382,10 +389,10 @@ def _by_rank(ranks: Sequence[_OfRank]) -> Iterator[Finding]:
     """Say how long each rank is idle for all causes, the longest first; of many ranks those first, and the last."""
     ordered = sorted(ranks, key=lambda each: -each.percent)
     times = (readable(sum(each.causes.values()), "ns") for each in ordered)
-    said = [f"rank {of.rank.number} ({of.percent:.1f} %, {time})" for of, time in zip(ordered, times, strict=True)]
+    said = [f"rank {of.rank} ({of.percent:.1f} %, {time})" for of, time in zip(ordered, times, strict=True)]
     text = ", ".join(said if len(said) <= _LISTED else said[: _LISTED - 1])
     text += f" … {said[-1]}" if len(said) > _LISTED else ""
-    worst, evidence = ordered[0].rank.number, {"idle_percent": ordered[0].percent}
+    worst, evidence = ordered[0].rank, {"idle_percent": ordered[0].percent}
     yield Finding(f"idle most: {text}", "gpu.idle_ranks", Verdict.NOTE, Confidence.CERTAIN, worst, evidence=evidence)
 
 
@@ -393,15 +400,15 @@ def _far_out(ranks: Sequence[_OfRank], said: str = UNKNOWN) -> str:
     """Return that one rank or host is idle twice as much as half of the ranks are, and what for; or nothing."""
     middle = median(rank.percent for rank in ranks)
     out = [rank for rank in ranks if rank.percent >= max(2 * middle, _WORTH_SAYING)]
-    hosts = [rank.rank.hostname for rank in out]
-    is_host = len(out) > 1 and hosts == [rank.rank.hostname for rank in ranks if rank.rank.hostname in hosts[:1]]
+    hosts = [rank.hostname for rank in out]
+    is_host = len(out) > 1 and hosts == [rank.hostname for rank in ranks if rank.hostname in hosts[:1]]
     if len(out) * 2 >= len(ranks) or not (len(out) == 1 or is_host):
         return ""
     causes = sum((Counter(rank.causes) for rank in out), Counter[str]())
     share = causes.total() * 100 / sum(rank.span for rank in out)
     cause = max(causes, key=causes.__getitem__)
     why = f", most {_MEANWHILE[cause]}" if cause not in (said, UNKNOWN) else ""
-    who = f"host {hosts[0]}" if is_host else f"rank {out[0].rank.number}"
+    who = f"host {hosts[0]}" if is_host else f"rank {out[0].rank}"
     return f"; {who} {share:.1f} %{why}, half of the ranks {middle:.1f} % or less"
 
 
@@ -426,7 +433,7 @@ def _stacks_while(idle: AgentTime, samples: StackSamples, history: History) -> _
         return sums
     piece = np.maximum(np.searchsorted(idle.start, samples.at, "right") - 1, 0)
     is_inside = (samples.at >= idle.start[piece]) & (samples.at < idle.end[piece])
-    rows = np.flatnonzero(is_inside & (_threads(idle, history)[piece] == samples.thread) & (samples.thread != NULL))
+    rows = (is_inside & (_threads(idle, history)[piece] == samples.thread) & (samples.thread != NULL)).nonzero()[0]
     for row in rows.tolist():
         cause, time = CAUSES[idle.cause[piece[row]]], int(samples.length[row])
         places = [frame_of(text)[:2] for text in samples.paths[row]]
@@ -438,7 +445,7 @@ def _stacks_while(idle: AgentTime, samples: StackSamples, history: History) -> _
 def _threads(idle: AgentTime, history: History) -> Ints:
     """Return of each piece the thread that launches the next operation, `NULL` where none is known."""
     regions = history.regions
-    ops = history.ops.take(np.flatnonzero(history.ops.agent == idle.agent))
+    ops = history.ops.take((history.ops.agent == idle.agent).nonzero()[0])
     ops = ops.take(np.argsort(ops.start, kind="stable"))
     after = np.searchsorted(ops.start, idle.end)
     has_one = after < len(ops.start)

@@ -18,7 +18,7 @@ from rocpd.base.boundary import each_for_itself
 from rocpd.facts.communication.collectives import listed
 from rocpd.facts.rank import By
 from rocpd.facts.short_names import kernel_name
-from rocpd.facts.units import LEAST_STEPS, SLOW, slow_beyond
+from rocpd.facts.units import LEAST_STEPS, SLOW, products_of_ranks, slow_beyond
 from rocpd.federate.federation import Federation
 from rocpd.schema.rules.kernel_categories import is_communication, load
 from rocpd.summary.communication.exposed import split_of
@@ -34,7 +34,6 @@ from rocpd.table.human import readable
 
 _KERNELS, _STEPS, _LOSSES, _RUNS = 8, 3, 3, 8
 _WORTH_SAYING = 10.0  # percent of the time: a part that has a sentence
-_PRODUCTS = "SELECT product_name FROM rocpd_info_agent WHERE type = 'GPU'"
 
 TABLES = by_name(
     table_of(
@@ -104,24 +103,27 @@ def overview(reading: Reading) -> Iterator[Summary]:
         findings = []
 
 
-def _found_early(reading: Reading, analyses: Mapping[str, Function], start: float, known: Mapping[str, Known]) -> None:
+def _found_early(
+    reading: Reading, analyses: Mapping[str, Function], start: float, done: int, known: Mapping[str, Known]
+) -> None:
     """Call `reading.on_preliminary` once with what the ranks so far show, where reading takes several seconds.
 
     Args:
         reading: of the whole job.
         analyses: by name.
         start: when reading began [s].
+        done: how many ranks were read.
         known: the answers so far; analyses that compare ranks wait for all.
     """
     hear, ranks = reading.on_preliminary, len(reading.session.ranks)
-    done, passed = max(map(len, known.values()), default=0), monotonic() - start
+    passed = monotonic() - start
     if not hear or done < _FEWEST_RANKS or passed < _PATIENCE_S or passed / done * (ranks - done) < _LONG_S:
         return
     reading.on_preliminary = None
     some = {name: answers for name, answers in known.items() if name not in _OF_ALL}
 
     def findings() -> list[Finding]:
-        tables = tables_of_some(reading.session, analyses, some, _SHOWN)
+        tables = tables_of_some(reading.session.of_ranks(reading.session.ranks[:done]), analyses, some, _SHOWN)
         return [finding for finding in _found(tables) if finding.rule in _EARLY]
 
     each_for_itself("preliminary verdict", lambda: hear(done, findings()), str)
@@ -201,7 +203,7 @@ def job_finding(session: Federation, tables: Mapping[str, Summary]) -> Finding:
     job = session.ranks
     hosts = sorted({rank.hostname or "?" for rank in job})
     nodes = {rank.boot or rank.hostname for rank in job}  # images bring names of hosts, and ids of machines, with them
-    products = Counter(str(name or "GPU") for rank in job for (name,) in session.reader(rank.number).rows(_PRODUCTS))
+    products = Counter(products_of_ranks(session))
     lasting = _whole_steps(tables, "is_warm_up", "period_ns")
     steps, warm_up = ([float(time) for is_warm, time in lasting if is_warm == kind] for kind in (0, 1))
     commands = list(dict.fromkeys(rank.command for rank in job if rank.command))  # launchers and helpers come last

@@ -6,7 +6,7 @@ the missing events were.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -122,13 +122,9 @@ class _Count(Total):
 
 def trace(reading: Reading) -> Tables:
     """Return a row for each check; what is missing is a finding."""
-    counts: dict[str, _Count] = {}
-    world, ranks = 0, reading.session.job.left_out
-    yield (answers := reading.each(partial(_counts_of_rank, categories=load(None)), _CHECKED))
-    for _, (world_of_rank, counts_of_rank) in answers:
-        ranks += 1
-        world = max(world, world_of_rank)
-        merge(counts, counts_of_rank)
+    yield (answers := reading.each(partial(_counts_of_rank, categories=load(None)), _CHECKED).adding(_added))
+    world, counts = _added([answer for _, answer in answers])
+    ranks = reading.session.job.left_out + len(reading.session.ranks)
     counts["clocks"] = _clocks(reading)
     counts |= _unlinked(counts)
     if world:
@@ -184,10 +180,18 @@ def _row(checked: tuple[_Check, _Count], finding: Finding) -> Row:
 _CHECKED = Fact("checked", 1, (_Count,))
 
 
+def _added(answers: Sequence[tuple[int, dict[str, _Count]]]) -> tuple[int, dict[str, _Count]]:
+    """Return the answers of several ranks as that of one."""
+    counts: dict[str, _Count] = {}
+    for _, of_rank in answers:
+        merge(counts, of_rank)
+    return max((world for world, _ in answers), default=0), counts
+
+
 def _counts_of_rank(reading: RankReading, categories: Categories) -> tuple[int, dict[str, _Count]]:
     """Return how many ranks the job has by the environment of this one (0: it does not say), and its counts."""
     ops, kernels, regions, names, invalid = read_recording(reading)
-    dispatches = ops.take(np.flatnonzero(ops.kind == KERNEL))
+    dispatches = ops.take((ops.kind == KERNEL).nonzero()[0])
     has_hip = any(domain_of(names.texts[code]) in ("HIP", "CUDA") for code in distinct(regions.category).tolist())
     called = [names.texts[code] for code in distinct(regions.name).tolist()]
     launches_some = has_hip and any(launches_kernel(text) or launches_graph(text) for text in called)

@@ -21,6 +21,7 @@ from rocpd.replay.job import JobGraph, read_job
 from rocpd.replay.points import Point
 from rocpd.simulator import JobOptions, simulate
 from rocpd.simulator.job_plan import plan
+from tests.build import TraceBuilder
 from tests.conftest import OpenJob
 from tests.members import Member
 from tests.soak import sized
@@ -251,6 +252,22 @@ def test_a_stall_is_blamed_on_its_rank_though_another_is_slower_throughout(open_
     columns = open_job(*ranks).summary("steps").columns
     slowest = {row[columns.index("step")]: row[columns.index("grew_rank")] for row in rows}
     assert {slowest["step 5"], slowest["step 9"]} == {0}
+
+
+def test_calls_that_copy_without_a_pause_are_no_host_work(open_job: OpenJob) -> None:
+    """Each call begins in the very ns in which the one before ends, and waits for its copy."""
+    member, now = TraceBuilder(), 1_000_000
+    for step in range(8):
+        begin = now
+        for _ in range(3):
+            member.region("hipMemcpy", now, now + 900_000, stack=now)
+            member.copy(now + 9_000, now + 897_000, name="MEMORY_COPY_DEVICE_TO_HOST", stack=now)
+            now += 900_000
+        member.region("roctxRangePushA", begin - 1_000, now + 1_000, message=f"step {step}")
+        now += 20_000
+    points = read_job(open_job(member)).points
+    inside = (points.kind == Point.HOST) & (points.step >= 0) & (points.time > 2_000_000)
+    assert points.work[inside].max() < 30_000
 
 
 def test_points_of_a_rank_without_gpu_work(open_job: OpenJob) -> None:

@@ -494,6 +494,9 @@ class _Drawing:
         waited = ops.start[some] - host.time[source[some]]
         before = self._before(ops)
         free = (ops.start[some] - before[some] > 2 * waited + _EXPLAINED) & (waited >= 0)
+        # Where an operation of another stream ended meanwhile, the wait may have been for that one.
+        ended = np.sort(ops.end)
+        free &= ended.searchsorted(ops.start[some], "right") == ended.searchsorted(host.time[source[some]], "right")
         self._keep(source[some], begins[some], waited, _usual(waited[free], _EXPLAINED), Edge.LAUNCH)
 
     def _launched(self) -> Ints:

@@ -132,7 +132,7 @@ class Blame:
         step_ns: how long a step takes: from the first to the last point of all, by the number of steps [ns].
         lost_ns: what a step would take less, were everything as usual [ns].
         causes: ranks, hosts and links, those first that cost most; each with those before it removed.
-        slow: number of a slow step -> its cause: the rank that makes it so, or what all ranks take longer for.
+        slow: number of a slow step -> its cause: the rank that makes it so, or all of a host; no rank: all are alike.
         longest: number of a step -> the ranks that take clearly longest for themselves, where some do.
         compared: rank -> share of its time of computing that compares with that of others.
         computes: rank -> its time of computing by what others usually take for the same.
@@ -208,7 +208,7 @@ class Blaming:
             _add(self.removed, self._less(cause))
             if cause.kind is CauseKind.HOST:
                 self.hosts = self.nothing() if self.hosts is None else self.hosts
-                _add(self.hosts, self.lasting_of(cause))
+                _add(self.hosts, self.lasting_of_hosts([cause]))
                 self.own = self.own_without(self.hosts)
         usual = self.spent(self.job.replay_without(self._beyond_usual()))
         self.removed, self.hosts, self.own = self.nothing(), None, None
@@ -244,10 +244,8 @@ class Blaming:
 
     def _cost_alone(self, cause: Cause) -> int:
         """Return what the replay without a cause regains of a step, nothing else being removed [ns]."""
-        hosts = (
-            [self.lasting_of(host) for host in self.late_beside(cause.ranks)] if cause.kind is CauseKind.RANK else []
-        )
-        less = self.lasting_of(cause, self.own_without(np.sum(hosts, axis=0)) if hosts else None)
+        hosts = self.late_beside(cause.ranks) if cause.kind is CauseKind.RANK else []
+        less = self.lasting_of(cause, self.own_without(self.lasting_of_hosts(hosts)) if hosts else None)
         return (self.spent(self.job.points.time) - self.spent(self.job.replay_without(less))) // len(self.steps)
 
     def late_beside(self, ranks: Sequence[int]) -> list[_Candidate]:
@@ -259,8 +257,8 @@ class Blaming:
 
     @functools.cached_property
     def _late(self) -> list[_Candidate]:
-        """Hosts that are late as a whole, once nothing is removed."""
-        return list(self._of_hosts())
+        """Hosts that are late as a whole, for good, once nothing is removed."""
+        return [host for host in self._of_hosts() if host.name in self._lasting_hosts]
 
     def _suspect(self) -> Cause | None:
         """Return the rank that takes longest for itself, by more than chance explains."""
@@ -501,23 +499,39 @@ class Blaming:
         return np.flatnonzero(self.counts & (self.job.link >= 0))
 
     def _of_hosts(self) -> Iterator[_Candidate]:
-        """Yield hosts of several ranks, all of which take longer than those of other hosts."""
+        """Yield hosts of several ranks, all of which take longer than those of other hosts, or stall together."""
+        most = self._of_several(np.maximum(self._of_host[1], 0), self.removed == 0) if self._several else ()
+        for name, columns in self._several.items():
+            host = _Candidate(CauseKind.HOST, tuple(self.ranks[column] for column in columns), name)
+            stalls = []
+            for _, here in self.of_ranks(host.ranks):
+                stalls.append(int(self._stalling_with(host, here)[self.removed[here] == 0].sum()))
+            if name in self._lasting_hosts or min(stalls) >= _LEAST / 2 * self.step_ns * len(self.steps):
+                yield host._replace(most=self._total(most[columns].sum()) + sum(stalls))
+
+    @functools.cached_property
+    def _lasting_hosts(self) -> frozenset[str]:
+        """Hosts all of whose ranks usually take longer than those of others do."""
+        every = self._of_several(self._of_host[0], self.counts) if self._several else ()
+        more = {name: every[columns] for name, columns in self._several.items()}
+        least = _LEAST / 2 * self.step_ns
+        return frozenset(
+            name for name, each in more.items() if each.min() >= max(_ALL_OF * float(np.median(each)), least)
+        )
+
+    @functools.cached_property
+    def _several(self) -> dict[str, list[int]]:
+        """Name of each host of several ranks -> their columns."""
         columns = by_key((name, column) for column, name in enumerate(self._hosts))
-        some = {name: those for name, those in sorted(columns.items()) if 1 < len(those) < len(self.ranks) - 1}
-        if not some:
-            return
-        own, common = self._of_host
-        every, most = np.zeros((2, len(self.ranks)))
+        return {name: those for name, those in sorted(columns.items()) if 1 < len(those) < len(self.ranks) - 1}
+
+    def _of_several(self, units: Ints, some: Flags) -> Floats:
+        """Return the sum of values of units over some points of each rank, the mean of steps."""
+        sums = np.zeros(len(self.ranks))
         for column, here in self.of_ranks(self.ranks):
-            rows = here.start + np.flatnonzero(self.counts[here] & (self.what[here] < 3))
-            unit = self.beyond.unit[rows]
-            every[column] = own[unit].sum() / len(self.steps)
-            most[column] = np.maximum(common[unit][self.removed[rows] == 0], 0).sum() / len(self.steps)
-        for name, those in some.items():
-            more = every[those]
-            if more.min() >= max(_ALL_OF * float(np.median(more)), _LEAST / 2 * self.step_ns):
-                ranks = tuple(self.ranks[column] for column in those)
-                yield _Candidate(CauseKind.HOST, ranks, name, self._total(most[those].sum()))
+            rows = here.start + np.flatnonzero(self.counts[here] & (self.what[here] < 3) & some[here])
+            sums[column] = units[self.beyond.unit[rows]].sum() / len(self.steps)
+        return sums
 
     def _less(self, candidate: Cause | _Candidate) -> Ints:
         """Return what points of a candidate take longer, besides what is removed [ns]."""
@@ -539,13 +553,28 @@ class Blaming:
             rows = np.flatnonzero(self.counts & (self.job.link == int(cause.name)))
             less[rows] = self.beyond.lasting_of(rows)
             return less
+        if cause.kind is CauseKind.HOST:
+            less = self.lasting_of_hosts([cause])
         for _, here in self.of_ranks(cause.ranks):
             if cause.kind is CauseKind.HOST:
-                longer = self._of_host[1][self.beyond.unit[here]]
-            else:
-                longer = self._own_of(here) if own is None else own[here]
+                less[here] += self._stalling_with(cause, here)
+                continue
+            longer = self._own_of(here) if own is None else own[here]
             less[here] = np.where(self.counts[here] & (self.what[here] < 3), longer, 0)
         return less
+
+    def lasting_of_hosts(self, hosts: Iterable[Cause | _Candidate]) -> Ints:
+        """Return what points of ranks usually take longer because of their hosts, of a place the same [ns]."""
+        less = self.nothing()
+        for _, here in self.of_ranks(rank for host in hosts for rank in host.ranks):
+            longer = self._of_host[1][self.beyond.unit[here]]
+            less[here] = np.where(self.counts[here] & (self.what[here] < 3), longer, 0)
+        return less
+
+    def _stalling_with(self, cause: Cause | _Candidate, here: slice) -> Ints:
+        """Return the time that points of a rank take longer where all ranks of a cause stall [ns]."""
+        together = np.append(self.stalls[:, [self.column[rank] for rank in cause.ranks]].all(1), False)
+        return np.where(together[self.at[here]], self._stalling_of(here), 0)
 
     def _cause(self, candidate: _Candidate) -> Cause:
         """Return what a candidate takes longer for, and whether that lasts; its cost is not known yet."""
@@ -557,14 +586,14 @@ class Blaming:
         if kind is CauseKind.LINK:
             return cause
         columns = [self.column[rank] for rank in ranks]
-        stalls = self.steps[self.stalls[:, columns].any(1)] if kind is CauseKind.RANK else self.steps[:0]
+        stalls = self.steps[self.stalls[:, columns].all(1)]
         now = self._longer_now()
         longest = int(np.isin(now.argmax(1), columns).sum())
         since = self._since(now[:, columns[0]]) if kind is CauseKind.RANK else None
         _, known, _ = (each[columns].sum() for each in self._computing)
         more, in_stalls = self._computes_longer(candidate), 0.0
         for _, here in self.of_ranks(ranks):
-            in_stalls += int(self._stalling_of(here)[less[here] != 0].sum())
+            in_stalls += int(self._stalling_with(candidate, here)[less[here] != 0].sum())
         longer = float(more / max(known - more, 1))
         stalled = in_stalls / max(1.0, float(less.sum())) if len(stalls) else 0.0
         cause = replace(cause, stalls=tuple(stalls.tolist()), stalled=stalled, longest=longest, longer=longer)
@@ -588,13 +617,16 @@ class Blaming:
         return int(self.steps[at]) if is_new and is_far and before.mean() < _HARDLY * after.mean() else None
 
     def _in_stalls(self, cause: Cause) -> int:
-        """Return the mean time that steps take longer in which a rank stalls, for what it mainly takes longer [ns]."""
-        ((column, here),) = self.of_ranks(cause.ranks)
-        stalls, kind = self.stalls[:, column], _PARTS.index(cause.mainly)
-        if cause.mainly == OF_COMPUTE:
-            busy = self._computing_at_all(here)
-            return round(float(busy[stalls].mean() - np.median(busy[~stalls]))) if not stalls.all() else 0
-        return round(float(self._stalling_of(here)[self.what[here] == kind].sum()) / len(cause.stalls))
+        """Return the mean time that steps take longer in which ranks stall, for what they mainly take longer [ns]."""
+        columns, kind = [self.column[rank] for rank in cause.ranks], _PARTS.index(cause.mainly)
+        stalls, sums = self.stalls[:, columns].all(1), []
+        for _, here in self.of_ranks(cause.ranks):
+            if cause.mainly == OF_COMPUTE:
+                busy = self._computing_at_all(here)
+                sums.append(float(busy[stalls].mean() - np.median(busy[~stalls])) if not stalls.all() else 0.0)
+            else:
+                sums.append(float(self._stalling_with(cause, here)[self.what[here] == kind].sum()) / len(cause.stalls))
+        return round(sum(sums) / len(sums))
 
     def _computing_at_all(self, here: slice) -> Floats:
         """Return how long a rank computes in each step, where kernels that run at once count once [ns]."""
@@ -607,7 +639,7 @@ class Blaming:
         """Return how much longer ranks of a candidate compute than others, but for stalls, the mean of steps [ns]."""
         lasting, sums = self.lasting_of(candidate), []
         for _, here in self.of_ranks(candidate.ranks):
-            stalling = 0 if candidate.kind is CauseKind.HOST else self._stalling_of(here)
+            stalling = self._stalling_with(candidate, here)
             some = self.counts[here] & (self.what[here] == 0) & self.beyond.is_compared(here)
             sums.append(int((lasting[here] - stalling)[some].sum()))
         return float((np.array(sums) / len(self.steps)).sum())
@@ -699,17 +731,17 @@ class Blaming:
         return np.array([np.mean(each) if each else 0.0 for each in spans])
 
     def _slow_steps(self) -> dict[int, Cause]:
-        """Return number of a slow step -> its cause: the rank, all of which is as usual, that makes it so."""
+        """Return number of a slow step -> its cause: the rank that makes it so, or the ranks of a host."""
         lengths = self.lengths(self.job.points.time)
         bound = slow_beyond(lengths.tolist())
         slow = [int(at) for at in np.argsort(-lengths, kind="stable")[:_MOST_STEPS] if lengths[at] > bound]
         if not slow:
             return {}
         typical = float(np.median(lengths))
-        worst = self.alone.argmax(1)
+        whose = {at: self._whose(at) for at in slow}
         picked = self.nothing()
         for column, own in self.of_ranks(self.ranks):
-            is_slow = np.isin(self.at[own], [at for at in slow if worst[at] == column])
+            is_slow = np.isin(self.at[own], [at for at in slow if column in whose[at]])
             rows = own.start + np.flatnonzero(is_slow & self.counts[own] & (self.what[own] < 3))
             picked[rows] = self.beyond.passing_of(rows)
         without = self.lengths(self.job.replay_without(picked))
@@ -718,18 +750,24 @@ class Blaming:
         for at in slow:
             lost = _MAIN * (lengths[at] - typical)
             regained = lengths[at] - without[at]
-            is_one = self.alone[at, worst[at]] >= lost and (regained * 2 >= lost or not is_coupled)
+            is_some = self.alone[at, whose[at]].min() >= lost and (regained * 2 >= lost or not is_coupled)
             here, rows = self.nothing(), np.flatnonzero((self.at == at) & self.counts)
-            here[rows] = picked[rows] if is_one else self.beyond.passing_of(rows)
-            step, ranks = int(self.steps[at]), (self.ranks[int(worst[at])],) if is_one else ()
+            here[rows] = picked[rows] if is_some else self.beyond.passing_of(rows)
+            step, ranks = int(self.steps[at]), tuple(self.ranks[each] for each in whose[at] if is_some)
             cost = round(float(lengths[at] - min(without[at], typical)))
             takes, largest = self._takes(here, len(ranks) or len(self.ranks), 1), self._largest(here, 1)
-            largest = largest if is_one else (largest[0], largest[1] // len(self.ranks))
+            largest = (largest[0], largest[1] // (len(ranks) or len(self.ranks)))
             cause = Cause(CauseKind.STEP, ranks, f"step {step}", cost, takes, largest, 0.0, stalls=(step,))
-            mine = rows[np.isin(self.job.points.rank[rows], ranks)] if is_one else rows
+            mine = rows[np.isin(self.job.points.rank[rows], ranks)] if is_some else rows
             is_alike = cause.mainly == OF_COMPUTE and self._are_alike(here[mine], mine)
             causes[step] = replace(cause, largest=("", largest[1])) if is_alike else cause
         return causes
+
+    def _whose(self, at: int) -> list[int]:
+        """Return the columns of the rank that may make a step slow; of its host where all ranks of that stall in it."""
+        worst = int(self.alone[at].argmax())
+        together = self._several.get(self._hosts[worst], [])
+        return together if together and self.stalls[at, together].all() else [worst]
 
 
 def _add(times: Ints, more: Ints) -> None:

@@ -10,7 +10,8 @@ import pytest
 
 import rocpd
 from rocpd.summary.findings import Confidence, Finding, Verdict
-from tests.blame.cases import CASES, Made, made
+from tests.blame.cases import CASES, Case, Made, made
+from tests.blame.generator import Plant, Shape
 from tests.soak import sized
 
 SAMPLE = (
@@ -75,3 +76,21 @@ def test_whoever_is_to_blame_is_named(name: str, tmp_path: Path) -> None:
         assert said.named == pytest.approx({ranks: costs[ranks] for ranks in said.named}, rel=ERROR)
         for file in job.files:
             file.unlink()
+
+
+def test_ranks_of_a_host_that_stall_together_are_one_cause(tmp_path: Path) -> None:
+    """As where one node waits for its input now and then; without all of them none regains anything."""
+    shape = Shape(nodes=2)
+    plant = Plant("stall", 3000, shape.on_node(1), (3, 8, 13))
+    job = made(Case(shape, (plant,), {}), tmp_path)
+    said = answer(job)
+    assert said.named == pytest.approx({plant.ranks: job.truths[0].cost / shape.steps}, rel=ERROR)
+    assert said.steps == dict.fromkeys(plant.steps)
+    with rocpd.connect(job.files) as session:
+        texts = [finding.text for finding in session.summary("overview").findings if finding.step]
+        gain = session.whatif(without=["host:node1"]).together.gain
+        kept = session.whatif(without=["rank:5"]).together.gain
+    assert all("all of node1: host 2." in text for text in texts)
+    assert len(texts) == len(plant.steps)
+    assert gain == pytest.approx(said.named[plant.ranks] / (job.job.ends[-1] - job.job.ends[0]) * 15, rel=ERROR)
+    assert kept < 0.01

@@ -17,6 +17,7 @@ from rocpd.summary.findings import Confidence, Finding
 from rocpd.summary.time.steps import IDLE, how_grown
 from rocpd.table.human import readable
 
+_GREW = "grew", "grew_by_ns", "grew_in", "grew_rank", "grew_host"
 _WORKLOAD = "https://rocm.docs.amd.com/en/latest/how-to/rocm-for-ai/inference-optimization/workload.html"
 
 
@@ -98,7 +99,7 @@ def _slow_steps(case: Case, slow: Sequence[Row], typical: float, total: float, c
     text = f"{what}{others} {verb} slow: {times:.2f} times the median of {count} steps ({readable(typical, 'ns')}){on}"
     text += _meanwhile(worst, what if others else "it", rank)
     lost = sum(float(row["mean_ns"]) - typical for row in slow)
-    grew = {name: worst[name] for name in ("grew", "grew_by_ns", "grew_in", "grew_rank") if worst[name] is not None}
+    grew = {name: worst[name] for name in _GREW if worst[name] is not None}
     evidence = {"steps": [row["step"] for row in slow], "over_median": times, "median_ns": typical, "of": count, **grew}
     found = case.finding(text, lost * 100 / total, evidence, Confidence.CERTAIN, {**worst, "rank": rank}, "max_ns")
     return replace(found, step=str(worst["step"]), action=f"{_COMPARE}{_then(case, worst['grew'])}")
@@ -115,6 +116,7 @@ def _meanwhile(row: Row, step: str, named: int | None) -> str:
     if row["grew"] is None:
         return ""
     on = "" if row["grew_rank"] in (named, None) else f" on rank {row['grew_rank']}"
+    on = f" on all of {row['grew_host']}" if row["grew_host"] else on
     return f"; in {step}{on}: {how_grown(row['grew'], row['grew_by_ns'], row['grew_in'])}"
 
 

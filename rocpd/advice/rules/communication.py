@@ -43,7 +43,11 @@ _LINK = (
 )
 _SOMETIMES = (
     "Compare the steps in which it is late with the others: `rocpd diff JOB --step N --against others` says what takes "
-    "longer there, and on which ranks."
+    "longer there, and on which ranks.{host}"
+)
+_STALLS_OF_HOST = (
+    " `rocpd summary idle-calls JOB --step N` says what the host does meanwhile: input, checkpoint, allocation, garbage "
+    "collection."
 )
 
 
@@ -64,10 +68,10 @@ def _straggler_action(finding: Finding) -> str:
     lower = evidence.get("clock_lower_percent")
     if isinstance(lower, float) and lower >= LOWER_PERCENT:
         return _LOWER_CLOCK
+    if "stalls" in evidence:
+        return _SOMETIMES.format(host=_STALLS_OF_HOST if "later_ns" in evidence else "")
     if "later_ns" in evidence:
         return _LATE
-    if "stalls" in evidence:
-        return _SOMETIMES
     if "link" in evidence:
         return _LINK
     if has_more_work(finding):

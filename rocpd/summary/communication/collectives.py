@@ -337,7 +337,7 @@ class Blamed:
     explained: Explanation | None = None
 
 
-_BLAMED = Fact("blamed", 6, (Blamed, Blame, Cause, CauseKind, Explanation))
+_BLAMED = Fact("blamed", 7, (Blamed, Blame, Cause, CauseKind, Explanation))
 
 
 class KeptBlame:

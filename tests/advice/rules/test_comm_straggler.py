@@ -18,6 +18,7 @@ from tests.advice.made import found, table
         ({"clock_lower_percent": 0.2, "more_work_items_percent": 8.0}, "equal work"),
         ({"later_ns": 400_000}, "Its host starts it late"),
         ({"stalls": [7], "clock_lower_percent": 0.0}, "--against others"),
+        ({"stalls": [7], "later_ns": 3_000_000}, "garbage collection"),
     ],
 )
 def test_it_suggests_nothing_that_is_known_to_be_otherwise(evidence: dict[str, object], hint: str) -> None:

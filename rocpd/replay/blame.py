@@ -500,7 +500,9 @@ class Blaming:
 
     def _of_hosts(self) -> Iterator[_Candidate]:
         """Yield hosts of several ranks, all of which take longer than those of other hosts, or stall together."""
-        most = self._of_several(np.maximum(self._of_host[1], 0), self.removed == 0) if self._several else ()
+        if not self._several:
+            return
+        most = self._of_several(np.maximum(self._of_host[1], 0), self.removed == 0)
         for name, columns in self._several.items():
             host = _Candidate(CauseKind.HOST, tuple(self.ranks[column] for column in columns), name)
             stalls = []
@@ -512,7 +514,7 @@ class Blaming:
     @functools.cached_property
     def _lasting_hosts(self) -> frozenset[str]:
         """Hosts all of whose ranks usually take longer than those of others do."""
-        every = self._of_several(self._of_host[0], self.counts) if self._several else ()
+        every = self._of_several(self._of_host[0], self.counts)
         more = {name: every[columns] for name, columns in self._several.items()}
         least = _LEAST / 2 * self.step_ns
         return frozenset(

@@ -46,8 +46,8 @@ _SOMETIMES = (
     "longer there, and on which ranks.{host}"
 )
 _STALLS_OF_HOST = (
-    " `rocpd summary idle-calls JOB --step N` says what the host does meanwhile: input, checkpoint, allocation, garbage "
-    "collection."
+    " `rocpd summary idle-calls JOB --step N` says what the host does meanwhile: input, checkpoint, allocation, "
+    "garbage collection."
 )
 
 

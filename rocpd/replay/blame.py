@@ -378,8 +378,23 @@ class Blaming:
 
     def spent(self, times: Ints) -> int:
         """Return how long all steps that count take together [ns]."""
-        last = times.max(where=self.counts, initial=np.iinfo(np.int64).min)
-        return int(last) - self.begin(times) if self._begin is not None else 0
+        if self._begin is None:
+            return 0
+        least = np.iinfo(np.int64).min
+        last = max(times[own].max(where=self.counts[own], initial=least) for own in self._ending)
+        return int(last) - self.begin(times)
+
+    @functools.cached_property
+    def _ending(self) -> list[slice]:
+        """The points of each rank, but of those that communicate and never with a known partner, where others do.
+
+        Such a rank would end as recorded, whatever the others took less.
+        """
+        every = [slice(*own) for own in self.job.own.values()]
+        talks = [self.counts[own] & (self.job.points.kind[own] == Point.TRANSFER) for own in every]
+        met = [bool((self.job.link[own][some] >= 0).any()) for own, some in zip(every, talks, strict=True)]
+        kept = [own for own, some, is_met in zip(every, talks, met, strict=True) if is_met or not some.any()]
+        return kept if any(met) else every
 
     def begin(self, times: Ints) -> int:
         """Return when steps that count begin [ns]: so much earlier or later than recorded as all ranks do.

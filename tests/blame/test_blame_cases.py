@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,6 +13,7 @@ import pytest
 import rocpd
 from rocpd.summary.findings import Confidence, Finding, Verdict
 from tests.blame.cases import CASES, Case, Made, made
+from tests.blame.files import clock
 from tests.blame.generator import Plant, Shape
 from tests.soak import sized
 
@@ -94,3 +97,15 @@ def test_ranks_of_a_host_that_stall_together_are_one_cause(tmp_path: Path) -> No
     assert len(texts) == len(plant.steps)
     assert gain == pytest.approx(said.named[plant.ranks] / (job.job.ends[-1] - job.job.ends[0]) * 15, rel=ERROR)
     assert kept < 0.01
+
+
+def test_a_rank_whose_recording_ends_early_hides_no_straggler(tmp_path: Path) -> None:
+    """Its collectives have no partners: it would end as recorded, whatever the straggler took less."""
+    job = made(Case(Shape(), (Plant("compute", 10, (1,)),), {}), tmp_path)
+    end = clock(job.job, 0, job.job.ends[8])
+    with closing(sqlite3.connect(job.files[3])) as database, database:
+        tables = {table for (table,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        for table in tables:
+            if table.startswith(("rocpd_region_", "rocpd_kernel_dispatch_")):
+                database.execute(f'DELETE FROM "{table}" WHERE "end" > {end}')
+    assert answer(job).named == pytest.approx({(1,): job.truths[0].cost / job.case.shape.steps}, rel=ERROR)

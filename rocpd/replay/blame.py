@@ -7,32 +7,28 @@ the recording. Whether it lasts is a matter of chance, and said apart.
 
 from __future__ import annotations
 
-import enum
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
-from rocpd.base import Flags, Floats, Ints, by_key, frozen
+from rocpd.base import Flags, Floats, Ints, by_key
 from rocpd.facts.columns import per_id
 from rocpd.facts.timeline import COMPUTE, COPIES, owned
 from rocpd.facts.units import LEAST_STEPS, slow_beyond
+from rocpd.replay.causes import OF_COMPUTE, PARTS, Blame, Cause, CauseKind
 from rocpd.replay.chance import LIKELY, chance_of
 from rocpd.replay.excess import Excess
 from rocpd.replay.job import JobGraph
 from rocpd.replay.points import Edge, Point, small
-
-MATCHED_AT_LEAST = 0.5
-"""Of the communication: below it nothing is known of what others wait for."""
 
 _BLOCK = 1 << 20  # points at once
 _LEAST = 0.01  # of a step, that a cause costs
 _TRIED = 6  # ranks, hosts and links that are tried, those first that take longest beyond what is usual
 _MOST_STEPS = 8
 _MAIN = 0.5  # of what a step lost, that one rank explains
-_CLEARLY = 1.1  # times as long
 _FAR = 4.0  # deviations from its other steps: there a rank stalls
 _NORMAL = 1.4826  # deviation by median distance
 _STALL, _ONSET = 0.02, 0.03  # of a step, that a rank stalls, or takes longer from some step on, at least
@@ -44,117 +40,7 @@ _LEAST_APART, _HARDLY = (
     4,
     0.25,
 )  # steps before and after an onset; of what a rank takes longer then, what it does before
-_HIDDEN = 0.5  # of what it costs, that a cause costs alone
 _ALL_OF = 0.5  # of what most ranks of a host take longer, that all of them do at least
-
-
-class CauseKind(enum.StrEnum):
-    """The kinds of causes."""
-
-    RANK = "rank"
-    HOST = "host"
-    LINK = "link"
-    STEP = "step"
-
-
-OF_HOST, OF_COMPUTE, OF_COPIES, OF_LINKS = "host", "compute", "copies", "links"
-"""Parts that a rank takes longer for."""
-
-_PARTS = OF_COMPUTE, OF_HOST, OF_COPIES, OF_LINKS  # by their numbers
-
-
-@frozen
-class Cause:
-    """Something whose removal regains time.
-
-    Args:
-        kind: what it is.
-        ranks: whom it concerns: of a link those that it connects.
-        name: of the host, or of the step; empty otherwise.
-        cost: what the replay without it regains of a step, the mean of all [ns]; of a step, of this step.
-        takes: what for -> how much longer a step takes there [ns].
-        largest: name of the operation, call or marker that takes most of it, and how much [ns]; of a step no name
-            where all its kernels take longer by much the same share.
-        waiting: share of what ranks wait for each other in collectives that goes with it.
-        chance: probability that it does not last; None of a step.
-        stalls: numbers of the steps in which it takes far longer than in others; of a step, that one.
-        stalled: share of what it takes longer that it takes in these.
-        in_stalls: how much longer each of these takes for what it mainly takes longer, kernels at once once [ns].
-        longest: in how many steps it takes longest of those that compare.
-        since: number of the step from which on a rank takes longer, and before it hardly does; None: no such step.
-        longer: by which share it computes longer than others.
-        alone: what the replay without it alone regains of a step, the mean of all [ns]; of a step, nothing.
-    """
-
-    kind: CauseKind
-    ranks: tuple[int, ...]
-    name: str
-    cost: int
-    takes: Mapping[str, int]
-    largest: tuple[str, int]
-    waiting: float
-    chance: float | None = None
-    stalls: tuple[int, ...] = ()
-    stalled: float = 0.0
-    in_stalls: int = 0
-    longest: int = 0
-    since: int | None = None
-    longer: float = 0.0
-    alone: int = 0
-
-    @property
-    def costs(self) -> int:
-        """The time that a step would take less without it, and without those before it where these hide it [ns].
-
-        This is said of it everywhere: `rocpd whatif` regains so much.
-        """
-        return self.cost if self.is_hidden else self.alone
-
-    @property
-    def is_hidden(self) -> bool:
-        """Whether most of what it costs shows only once those before it are removed."""
-        return self.alone < _HIDDEN * self.cost
-
-    @property
-    def mainly(self) -> str:
-        """The part that takes longest; the host where that is clear: it takes longer, too, where waits are lost."""
-        devices = {what: time for what, time in self.takes.items() if what != OF_HOST}
-        most = max(devices, key=devices.__getitem__)
-        return OF_HOST if self.takes[OF_HOST] > _CLEARLY * devices[most] else most
-
-
-@frozen
-class Blame:
-    """The time that a job loses, and to what.
-
-    Args:
-        steps: numbers of the steps that count.
-        step_ns: how long a step takes: from the first to the last point of all, by the number of steps [ns].
-        lost_ns: what a step would take less, were everything as usual [ns].
-        causes: ranks, hosts and links, those first that cost most; each with those before it removed.
-        slow: number of a slow step -> its cause: the rank that makes it so, or all of a host; no rank: all are alike.
-        longest: number of a step -> the ranks that take clearly longest for themselves, where some do.
-        compared: rank -> share of its time of computing that compares with that of others.
-        computes: rank -> its time of computing by what others usually take for the same.
-        matched: share of the time in communication kernels whose partners are known.
-        suspect: the rank that takes longest for itself, and lastingly so; its cost is not asked. None: none does.
-    """
-
-    steps: tuple[int, ...]
-    step_ns: float
-    lost_ns: float
-    causes: tuple[Cause, ...] = ()
-    slow: Mapping[int, Cause] = field(default_factory=dict)
-    longest: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
-    compared: Mapping[int, float] = field(default_factory=dict)
-    computes: Mapping[int, float] = field(default_factory=dict)
-    matched: float = 1.0
-    suspect: Cause | None = None
-
-    @property
-    def is_matched(self) -> bool:
-        """Whether enough of the communication is matched to say what others wait for."""
-        return self.matched >= MATCHED_AT_LEAST
 
 
 class _Candidate(NamedTuple):
@@ -635,7 +521,7 @@ class Blaming:
 
     def _in_stalls(self, cause: Cause) -> int:
         """Return the mean time that steps take longer in which ranks stall, for what they mainly take longer [ns]."""
-        columns, kind = [self.column[rank] for rank in cause.ranks], _PARTS.index(cause.mainly)
+        columns, kind = [self.column[rank] for rank in cause.ranks], PARTS.index(cause.mainly)
         stalls, sums = self.stalls[:, columns].all(1), []
         for _, here in self.of_ranks(cause.ranks):
             if cause.mainly == OF_COMPUTE:
@@ -665,7 +551,7 @@ class Blaming:
         """Return what for -> how much longer, of a rank in a step [ns]."""
         rows = np.flatnonzero(less)
         sums = np.bincount(self.what[rows], less[rows], 4) / steps / max(1, ranks)
-        return {what: round(time) for what, time in zip(_PARTS, sums, strict=True)}
+        return {what: round(time) for what, time in zip(PARTS, sums, strict=True)}
 
     def _largest(self, less: Ints, steps: int) -> tuple[str, int]:
         """Return the name that takes most of what is removed, and how much of it in a step [ns]."""
@@ -696,7 +582,7 @@ class Blaming:
             rows = self.moved[self.beyond.is_compared(self.moved)]
             series = self.by_link(self.beyond.longer(rows), rows)
             return chance_of(series[:, alike], alike.index(int(cause.name)))
-        what = _PARTS.index(cause.mainly)
+        what = PARTS.index(cause.mainly)
         series = self.by_step_for(what)
         usual = np.median(series, axis=0)
         series = np.where(self.stalls, usual, series)  # what a rank takes longer at times is no property of it

@@ -29,7 +29,8 @@ from rocpd.facts.columns import grouped, nth_of, numbered, runs
 from rocpd.facts.communication.collectives import listed
 from rocpd.facts.host_calls import HostCall, host_call
 from rocpd.facts.timeline import COMMUNICATION, COMPUTE, COPIES
-from rocpd.replay.blame import Blaming, Cause, CauseKind
+from rocpd.replay.blame import Blaming
+from rocpd.replay.causes import Cause, CauseKind
 from rocpd.replay.graph import BEFORE
 from rocpd.replay.job import JobGraph
 from rocpd.replay.points import NO_EDGES, Edge, Edges, OrderedEdges, Point, left_unexplained, narrowed

@@ -14,7 +14,8 @@ import pytest
 import rocpd
 from rocpd.base import RocpdError
 from rocpd.replay import job as job_module
-from rocpd.replay.blame import Blame, Blaming, CauseKind
+from rocpd.replay.blame import Blaming
+from rocpd.replay.causes import Blame, CauseKind
 from rocpd.replay.excess import Excess, StepPlaces, excess
 from rocpd.replay.graph import RankGraph
 from rocpd.replay.job import JobGraph, read_job

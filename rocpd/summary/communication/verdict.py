@@ -18,7 +18,7 @@ from rocpd.facts.communication.collectives import Group, listed
 from rocpd.facts.communication.matching import Clocks
 from rocpd.facts.communication.members import arrivals
 from rocpd.facts.regions import RankSteps
-from rocpd.replay.blame import OF_COMPUTE, OF_COPIES, OF_HOST, OF_LINKS, Blame, Cause, CauseKind
+from rocpd.replay.causes import OF_COMPUTE, OF_COPIES, OF_HOST, OF_LINKS, Blame, Cause, CauseKind
 from rocpd.replay.chance import CERTAIN, LIKELY
 from rocpd.replay.changes import of_cause
 from rocpd.replay.job import JobGraph

@@ -15,7 +15,7 @@ from rocpd.facts.spread import Spread
 from rocpd.facts.timeline import KINDS
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.select.align import Shift
-from rocpd.replay.blame import OF_COMPUTE, OF_COPIES, OF_HOST, OF_LINKS, Cause
+from rocpd.replay.causes import OF_COMPUTE, OF_COPIES, OF_HOST, OF_LINKS, Cause
 from rocpd.summary.grouping import Sums, merge, order_of, ratio
 from rocpd.summary.reading import statistics
 from rocpd.table.human import readable

@@ -36,10 +36,9 @@ _SECOND = 4  # times: the chance of a second comparison, so that both together e
 _ALIKE = 0.5  # of the share by which others take longer in a step: kernels are alike
 _NEARLY_ALL = 0.9  # of the time of kernels
 _FEWEST_OF_HOST = 3  # ranks, that say how far those of one host lie apart
-_LEAST_APART, _HARDLY = (
-    4,
-    0.25,
-)  # steps before and after an onset; of what a rank takes longer then, what it does before
+_FEWEST_LINKS = 3  # that compare, so that most of them say what is usual
+_LEAST_APART = 4  # steps before and after an onset
+_HARDLY = 0.25  # of what a rank takes longer after an onset, what it does before
 _ALL_OF = 0.5  # of what most ranks of a host take longer, that all of them do at least
 
 
@@ -343,7 +342,7 @@ class Blaming:
         """Yield what may be to blame besides what is removed."""
         yield from self._of_ranks()
         yield from self._of_hosts()
-        left = self._left(self.beyond.lasting_of(self.moved), self.moved)
+        left = self._left(self._transfers_longer(self.moved), self.moved)
         less, most = (self.by_link(each, self.moved).sum(0) / len(self.steps) for each in (left, np.maximum(left, 0)))
         for link in self._those(less):
             yield _Candidate(CauseKind.LINK, self.job.links[link].ranks, str(link), self._total(most[link]))
@@ -454,7 +453,7 @@ class Blaming:
         less = self.nothing()
         if cause.kind is CauseKind.LINK:
             rows = np.flatnonzero(self.counts & (self.job.link == int(cause.name)))
-            less[rows] = self.beyond.lasting_of(rows)
+            less[rows] = self._transfers_longer(rows)
             return less
         if cause.kind is CauseKind.HOST:
             less = self.lasting_of_hosts([cause])
@@ -465,6 +464,34 @@ class Blaming:
             longer = self._own_of(here) if own is None else own[here]
             less[here] = np.where(self.counts[here] & (self.what[here] < 3), longer, 0)
         return less
+
+    def _transfers_longer(self, rows: Ints) -> Ints:
+        """Return what transfers take longer than others of the kind usually do, and more where their link stalls [ns].
+
+        Args:
+            rows: their numbers.
+        """
+        longer = self.beyond.lasting_of(rows)
+        is_stalled = self._stalls_of_links[self.at[rows], self.job.link[rows]]
+        longer[is_stalled] += self.beyond.passing_of(rows[is_stalled])
+        return longer
+
+    @functools.cached_property
+    def _stalls_of_links(self) -> Flags:
+        """In which steps (rows) links (columns) take far longer than in others, and than those that compare do.
+
+        Of few links nobody knows which of them is as usual.
+        """
+        members = np.array([len(link.ranks) for link in self.job.links])
+        more = self.by_link(self.beyond.passing_of(self.moved), self.moved) / members
+        alone = np.zeros(more.shape)
+        for shape in np.unique(self.beyond.shapes):
+            (alike,) = np.nonzero(self.beyond.shapes == shape)
+            if len(alike) >= _FEWEST_LINKS:
+                alone[:, alike] = more[:, alike] - np.maximum(np.median(more[:, alike], axis=1), 0)[:, None]
+        far = _FAR * _NORMAL * np.median(np.abs(alone - np.median(alone, axis=0)), axis=0)
+        stalls: Flags = alone > np.maximum(far, _STALL * self.step_ns)
+        return stalls
 
     def lasting_of_hosts(self, hosts: Iterable[Cause | _Candidate]) -> Ints:
         """Return what points of ranks usually take longer because of their hosts, of a place the same [ns]."""
@@ -487,7 +514,7 @@ class Blaming:
         cause = Cause(kind, ranks, name, 0, takes, self._largest(less, len(self.steps)), 0.0)
         cause = replace(cause, chance=self._chance(cause))
         if kind is CauseKind.LINK:
-            return cause
+            return self._of_link(cause, less)
         columns = [self.column[rank] for rank in ranks]
         stalls = self.steps[self.stalls[:, columns].all(1)]
         now = self._longer_now()
@@ -502,6 +529,22 @@ class Blaming:
         cause = replace(cause, stalls=tuple(stalls.tolist()), stalled=stalled, longest=longest, longer=longer)
         cause = replace(cause, since=since)
         return replace(cause, in_stalls=self._in_stalls(cause)) if len(stalls) else cause
+
+    def _of_link(self, cause: Cause, less: Ints) -> Cause:
+        """Return a slow link with the steps in which it takes far longer than in others.
+
+        Args:
+            cause: what is known of it.
+            less: what its transfers take longer [ns].
+        """
+        stalls = self._stalls_of_links[:, int(cause.name)]
+        if not stalls.any():
+            return cause
+        rows = np.flatnonzero(less)
+        in_stalls = int(self.beyond.passing_of(rows)[stalls[self.at[rows]]].sum())
+        each = round(in_stalls / len(cause.ranks) / int(stalls.sum()))
+        stalled = in_stalls / max(1.0, float(less.sum()))
+        return replace(cause, stalls=tuple(self.steps[stalls].tolist()), stalled=stalled, in_stalls=each)
 
     def _since(self, longer: Floats) -> int | None:
         """Return from which step on a rank takes longer, by how much it does in each; None: in all, or now and then."""
@@ -581,6 +624,7 @@ class Blaming:
             alike = self._alike(int(cause.name))
             rows = self.moved[self.beyond.is_compared(self.moved)]
             series = self.by_link(self.beyond.longer(rows), rows)
+            series = np.where(self._stalls_of_links, np.median(series, axis=0), series)
             return chance_of(series[:, alike], alike.index(int(cause.name)))
         what = PARTS.index(cause.mainly)
         series = self.by_step_for(what)

@@ -109,3 +109,14 @@ def test_a_rank_whose_recording_ends_early_hides_no_straggler(tmp_path: Path) ->
             if table.startswith(("rocpd_region_", "rocpd_kernel_dispatch_")):
                 database.execute(f'DELETE FROM "{table}" WHERE "end" > {end}')
     assert answer(job).named == pytest.approx({(1,): job.truths[0].cost / job.case.shape.steps}, rel=ERROR)
+
+
+def test_a_link_that_is_slow_in_some_steps_is_named(tmp_path: Path) -> None:
+    """From step 10 of 16 on, so that most steps show nothing of it."""
+    plant = Plant("link", 6, (1, 5), tuple(range(10, 16)))
+    job = made(Case(Shape(tp=4, nodes=2, rccl="sizes"), (plant,), {}), tmp_path)
+    assert answer(job).named == pytest.approx({plant.ranks: job.truths[0].cost / 16}, rel=ERROR)
+    with rocpd.connect(job.files) as session:
+        (finding,) = (each for each in session.advise().findings if each.rule == "comm.straggler")
+    assert "in 6 of 16 steps" in finding.text
+    assert "Compare the links" in (finding.action or "")

@@ -68,12 +68,12 @@ def _straggler_action(finding: Finding) -> str:
     lower = evidence.get("clock_lower_percent")
     if isinstance(lower, float) and lower >= LOWER_PERCENT:
         return _LOWER_CLOCK
+    if "link" in evidence:
+        return _LINK
     if "stalls" in evidence:
         return _SOMETIMES.format(host=_STALLS_OF_HOST if "later_ns" in evidence else "")
     if "later_ns" in evidence:
         return _LATE
-    if "link" in evidence:
-        return _LINK
     if has_more_work(finding):
         return _MORE_WORK
     which = f"--host {shlex.quote(str(evidence['hostname']))}" if "hostname" in evidence else "--rank N"
@@ -91,6 +91,9 @@ def _comm_straggler_explains(cause: Finding, other: Finding) -> bool:
         return not has_more_work(cause) and other.rank == cause.rank
     if other.rule == "comm.exposed":
         return "link" in cause.evidence
+    if other.rule == SLOW:
+        link = cause.evidence.get("link")
+        return isinstance(link, list) and other.evidence["group"] == listed(link)
     return other.rule == "gpu.starved" and "later_ns" in cause.evidence and other.rank == cause.rank
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from rocpd.base import Flags, Ints, frozen
-from rocpd.facts.columns import distinct, first_of, nth_of, numbered, runs
+from rocpd.facts.columns import distinct, first_of, nth_of, numbered, per_id, runs
 from rocpd.facts.timeline import COMPUTE
 from rocpd.replay.job import JobGraph
 from rocpd.replay.points import Point, Points, narrowed, small
@@ -181,7 +181,7 @@ def excess(job: JobGraph, steps: Sequence[int]) -> Excess:
 
 
 def _excess(job: JobGraph, steps: Sequence[int]) -> Excess:
-    ranks = [_of_rank(job, slice(*own), np.array(steps, np.int64)) for own in job.own.values()]
+    ranks = [_of_rank(job, rank, np.array(steps, np.int64)) for rank in job.own]
     moved = np.concatenate([each.moved for each in ranks])
     roles: dict[object, int] = {}
     # What the host does goes with the order of its calls: only ranks with the same kernels have the same.
@@ -210,6 +210,8 @@ def _excess(job: JobGraph, steps: Sequence[int]) -> Excess:
 
 class _UnitsOfRank(NamedTuple):
     """The units of a rank, or of several: of the host or not, name, how often a step has it, which of these each is.
+
+    Names of operations of the second agent of a rank are other ones, and so on.
 
     Then what they usually take [ns], how many points they have, and the first one.
     """
@@ -241,13 +243,17 @@ class _OfRank(NamedTuple):
     steps: frozenset[int]
 
 
-def _of_rank(job: JobGraph, own: slice, steps: Ints) -> _OfRank:
-    """Return the units of a rank, which has points of its `own`, in some steps."""
+def _of_rank(job: JobGraph, rank: int, steps: Ints) -> _OfRank:
+    """Return the units of a rank in some steps."""
+    own = slice(*job.own[rank])
     points, link = job.points.take(own), job.link[own]
     counts = np.isin(points.step, steps)
     works = counts & (link < 0) & (points.kind != Point.ARRIVAL)
     rows = np.flatnonzero(works)
     host, name, step = (points.part[rows] < 0).astype(np.int64), points.name[rows], points.step[rows]
+    if agents := job.agents.get(rank):
+        agent = per_id(points.lane[rows], lambda lane: agents.get(lane, 0))
+        name = name + len(job.names) * np.where(host > 0, 0, agent)
     key = numbered(host, name)
     often = _often(key, len(steps))
     nth = nth_of((key, step))

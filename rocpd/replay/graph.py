@@ -19,15 +19,15 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 
-from rocpd.base import NULL, Flags, Ints, frozen
+from rocpd.base import NULL, Flags, Ints, by_key, frozen
 from rocpd.facts.agent_time import PAUSE, History, read_history
-from rocpd.facts.columns import EqualColumns, first_of, grouped, nth_of, numbered
+from rocpd.facts.columns import EqualColumns, distinct, first_of, grouped, nth_of, numbered
 from rocpd.facts.host_calls import HostCall
 from rocpd.facts.operations import OperationNames, Ops, kinds_of, read_ops
 from rocpd.facts.rank import RankReading
@@ -104,6 +104,7 @@ class RankGraph:
         possible: edges of places that may, and never show it.
         hidden: edges from communication to the next operation of each other stream, which never starts before it ends,
             though nothing shows that it waits: with other times it might.
+        agents: stream -> which of the agents of the rank it runs on, from 0; of a rank with several, else nothing.
     """
 
     points: Points
@@ -116,6 +117,7 @@ class RankGraph:
     waits: frozenset[WaitPlace] = frozenset()
     possible: PossibleWaits | None = None
     hidden: Edges = NO_EDGES
+    agents: Mapping[int, int] = field(default_factory=dict)
 
     def in_order(self, order: Ints, place: Ints) -> RankGraph:
         """Return the same with points in another order, in which each has its place; edges are not in order then."""
@@ -333,7 +335,19 @@ class _Drawing:
             frozenset(self.waits),
             self._possible(place),
             Edges.joined(self.hidden).between(place).narrowed(),
+            self._agents(),
         )
+
+    def _agents(self) -> dict[int, int]:
+        """Return stream -> which of several agents that compute it runs on; none of a stream that runs on several."""
+        computes = self.kinds == COMPUTE
+        stream, agent = (column[computes] for column in (self.ops.stream, self.ops.agent))
+        agents = distinct(agent).tolist()
+        if len(agents) < 2:
+            return {}
+        pairs = set(zip(stream.tolist(), agent.tolist(), strict=True))
+        of_stream = by_key(pairs)
+        return {stream: agents.index(each[0]) for stream, each in sorted(of_stream.items()) if len(each) == 1}
 
     def _possible(self, place: Ints) -> PossibleWaits | None:
         """Return the edges that may be, between points by their final numbers."""

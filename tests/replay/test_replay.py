@@ -13,6 +13,7 @@ import pytest
 
 import rocpd
 from rocpd.base import RocpdError
+from rocpd.facts.timeline import COMPUTE
 from rocpd.replay import job as job_module
 from rocpd.replay.blame import Blaming
 from rocpd.replay.causes import Blame, CauseKind
@@ -22,7 +23,7 @@ from rocpd.replay.job import JobGraph, read_job
 from rocpd.replay.points import Point
 from rocpd.simulator import JobOptions, simulate
 from rocpd.simulator.job_plan import plan
-from tests.build import TraceBuilder
+from tests.build import GPU, TraceBuilder
 from tests.conftest import OpenJob
 from tests.members import Member
 from tests.soak import sized
@@ -269,6 +270,30 @@ def test_calls_that_copy_without_a_pause_are_no_host_work(open_job: OpenJob) -> 
     points = read_job(open_job(member)).points
     inside = (points.kind == Point.HOST) & (points.step >= 0) & (points.time > 2_000_000)
     assert points.work[inside].max() < 30_000
+
+
+def test_agents_of_a_rank_are_compared_each_for_itself(open_job: OpenJob) -> None:
+    """The second GPU of rank 1 takes 30 % longer, so that its kernels end among other ones of the first."""
+    ranks = []
+    for number in range(4):
+        member = Member(number)
+        for step in range(12):
+            begin = 1_000_000 + step * 1_400_000
+            for agent, slow in ((GPU, 1.0), (GPU + 1, 1.3 if number == 1 else 1.0)):
+                now = begin + 500 * ((step + agent) % 2)
+                for takes in (60_000, 120_000) * 5:
+                    end = now + round(takes * slow)
+                    member.kernel("gemm", now, end, agent=agent, stream=agent, queue=agent)
+                    now = end + 200
+            member.collective(begin + (1_173_000 if number == 1 else 903_000), begin + 1_273_000, stream=9)
+            member.region("roctxRangePushA", begin - 100, begin + 1_290_000, message=f"step {step}")
+        ranks.append(member)
+    job = read_job(open_job(*ranks))
+    longer = excess(job, steps_of(job)).lasting_of(slice(None))
+    computes = (job.points.part == COMPUTE) & (job.points.kind == Point.OPERATION)
+    is_slow = computes & (job.points.rank == 1) & (job.points.lane == GPU + 1)
+    assert set(longer[is_slow].tolist()) == {18_000, 36_000}
+    assert not longer[computes & ~is_slow].any()
 
 
 def test_points_of_a_rank_without_gpu_work(open_job: OpenJob) -> None:

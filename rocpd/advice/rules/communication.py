@@ -11,6 +11,7 @@ from rocpd.advice.rule import Need, Rule, Threshold
 from rocpd.facts.communication.collectives import listed
 from rocpd.facts.timeline import EXPOSED_COMMUNICATION
 from rocpd.federate.select.filters import LEFT_OUT
+from rocpd.replay.causes import OF_COMPUTE
 from rocpd.replay.changes import FREE, OVERLAPPED, Change, without
 from rocpd.summary.communication.exposed import split_of
 from rocpd.summary.communication.slow import FEWEST, LEAST_BYTES, OF_BEST, SizedCollective, comparable, slow_groups
@@ -91,6 +92,9 @@ def _comm_straggler_explains(cause: Finding, other: Finding) -> bool:
         return not has_more_work(cause) and other.rank == cause.rank
     if other.rule == "comm.exposed":
         return "link" in cause.evidence
+    if other.rule == "kernel.unstable":  # its kernels take longer in some steps
+        is_of_some = "stalls" in cause.evidence or "since_step" in cause.evidence
+        return is_of_some and cause.evidence["mainly"] == OF_COMPUTE and other.rank == cause.rank
     if other.rule == SLOW:
         link = cause.evidence.get("link")
         return isinstance(link, list) and other.evidence["group"] == listed(link)

@@ -478,7 +478,7 @@ class Blaming:
 
     @functools.cached_property
     def _stalls_of_links(self) -> Flags:
-        """In which steps (rows) links (columns) take far longer than in others, and than those that compare do.
+        """The steps (rows) in which links (columns) take far longer than in others, and than those that compare do.
 
         Of few links nobody knows which of them is as usual.
         """

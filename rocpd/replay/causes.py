@@ -1,4 +1,4 @@
-"""What costs a job time, as replays find it: causes with what each costs, and what is said of the job besides."""
+"""The causes that cost a job time, with the cost of each, and what replays say of the job besides."""
 
 from __future__ import annotations
 

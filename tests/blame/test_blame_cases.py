@@ -120,3 +120,19 @@ def test_a_link_that_is_slow_in_some_steps_is_named(tmp_path: Path) -> None:
         (finding,) = (each for each in session.advise().findings if each.rule == "comm.straggler")
     assert "in 6 of 16 steps" in finding.text
     assert "Compare the links" in (finding.action or "")
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_stalls_of_several_ranks_are_said_together(count: int, tmp_path: Path) -> None:
+    """As garbage collection comes to one rank after another: the sum is what the job loses."""
+    plants = tuple(Plant("stall", 3000, (2 * n,), (3 + 4 * n,)) for n in range(count))
+    job = made(Case(Shape(), plants, {}), tmp_path)
+    with rocpd.connect(job.files) as session:
+        said = [finding for finding in session.summary("overview").findings if finding.rule == "comm.stalls"]
+    assert len(said) == (count > 2)
+    for finding in said:
+        assert finding.evidence["ranks"] == [0, 2, 4]
+        assert finding.evidence["steps"] == [3, 7, 11]
+        cost = sum(truth.cost for truth in job.truths) / job.case.shape.steps
+        assert finding.evidence["cost_ns"] == pytest.approx(cost, rel=ERROR)
+        assert "stalls of ranks 0,2,4 cost " in finding.text

@@ -36,6 +36,7 @@ _BLOCK = 1 << 21  # collectives times members in memory at once
 _FEW_STEPS = 4
 _REGULAR = 4  # stalls equally far apart: they come again
 _LISTED = 8  # steps
+_SEVERAL = 3  # ranks that stall: what they cost together is said
 _PERHAPS = 0.1  # chance above which nothing is said to last
 
 
@@ -245,6 +246,7 @@ def _findings(found: Blame, pieces: Periods, members: Members) -> Iterator[Findi
     for number, cause in enumerate(causes):
         hiding = causes[:number] if cause.is_hidden else []
         yield from _accused(cause, hiding, found, unit, members)
+    yield from _in_turn(causes, found, unit)
     if causes:
         return
     limits = [*_not_compared(found), *_coverage(found)]
@@ -318,6 +320,23 @@ def _accused(cause: Cause, hiding: Sequence[Cause], found: Blame, unit: str, mem
     yield Finding(text, RULE, Verdict.PROBLEM, confidence, rank, evidence=evidence)
     lasts = comes_again(cause.stalls, found.steps[-1]) if is_stall else _lasting(cause, count, unit)
     yield Finding(lasts, "comm.lasting", Verdict.NOTE, confidence, rank, evidence=whom)
+
+
+def _in_turn(causes: Sequence[Cause], found: Blame, unit: str) -> Iterator[Finding]:
+    """Yield what stalls of several ranks cost together: garbage collection, say, comes to one after another."""
+    stalls = [cause for cause in causes if cause.kind is CauseKind.RANK and cause.stalled > _STALLS]
+    if len(stalls) < _SEVERAL:
+        return
+    ranks = sorted(cause.ranks[0] for cause in stalls)
+    steps = sorted({step for cause in stalls for step in cause.stalls})
+    cost = sum(cause.cost for cause in stalls)  # each with those before it removed
+    percent = cost * 100 / found.step_ns
+    text = (
+        f"stalls of ranks {listed(ranks)} cost {readable(cost, 'ns')} of a mean step together ({percent:.2g} %), in "
+        f"{len(steps)} of {len(found.steps)} {unit}: they come to one rank after another"
+    )
+    evidence = {"ranks": ranks, "cost_ns": cost, "cost_percent": percent, "steps": steps}
+    yield Finding(text, "comm.stalls", Verdict.NOTE, Confidence.CERTAIN, evidence=evidence)
 
 
 def _confidence(chance: float, is_stall: bool) -> Confidence:

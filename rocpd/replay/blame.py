@@ -28,6 +28,7 @@ _BLOCK = 1 << 20  # points at once
 _LEAST = 0.01  # of a step, that a cause costs
 _TRIED = 6  # ranks, hosts and links that are tried, those first that take longest beyond what is usual
 _MOST_STEPS = 8
+_SHOWN = 0.1  # of what a step lost: where nothing grew by that much, nothing is said to have grown
 _MAIN = 0.5  # of what a step lost, that one rank explains
 _FAR = 4.0  # deviations from its other steps: there a rank stalls
 _NORMAL = 1.4826  # deviation by median distance
@@ -678,7 +679,10 @@ class Blaming:
         return np.array([np.mean(each) if each else 0.0 for each in spans])
 
     def _slow_steps(self) -> dict[int, Cause]:
-        """Return number of a slow step -> its cause: the rank that makes it so, or the ranks of a host."""
+        """Return number of a slow step -> its cause: the rank that makes it so, or the ranks of a host.
+
+        Steps in which nothing grew that explains them have none.
+        """
         lengths = self.lengths(self.job.points.time)
         bound = slow_beyond(lengths.tolist())
         slow = [int(at) for at in np.argsort(-lengths, kind="stable")[:_MOST_STEPS] if lengths[at] > bound]
@@ -704,6 +708,8 @@ class Blaming:
             cost = round(float(lengths[at] - min(without[at], typical)))
             takes, largest = self._takes(here, len(ranks) or len(self.ranks), 1), self._largest(here, 1)
             largest = (largest[0], largest[1] // (len(ranks) or len(self.ranks)))
+            if max(takes.values()) < _SHOWN * (lengths[at] - typical):
+                continue  # it waits for what another step took longer
             cause = Cause(CauseKind.STEP, ranks, f"step {step}", cost, takes, largest, 0.0, stalls=(step,))
             mine = rows[np.isin(self.job.points.rank[rows], ranks)] if is_some else rows
             is_alike = cause.mainly == OF_COMPUTE and self._are_alike(here[mine], mine)

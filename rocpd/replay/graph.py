@@ -248,6 +248,7 @@ class _Host(EqualColumns):
         is_step: whether a step begins or ends.
         woken: whether another thread may have woken this one.
         is_call: whether the work up to it is that of the call, not what the host does before it.
+        is_pause: whether it only ends a pause before a call.
     """
 
     thread: Ints
@@ -258,12 +259,13 @@ class _Host(EqualColumns):
     is_step: Ints
     woken: Ints
     is_call: Ints
+    is_pause: Ints
 
     @classmethod
     def at(cls, thread: Ints, time: Ints, name: Ints) -> _Host:
         """Return points that wait for nothing and launch nothing."""
         nothing = np.zeros(len(time), np.int64)
-        return cls(thread, time, name, nothing + NULL, nothing - 1, nothing, nothing, nothing)
+        return cls(thread, time, name, nothing + NULL, nothing - 1, nothing, nothing, nothing, nothing)
 
 
 class _Drawing:
@@ -283,6 +285,7 @@ class _Drawing:
         at = Course.of(*_course(steps), NULL)
         self.step = at.at(self.launched)
         self.host = self._host()
+        self.host = self.host.take(np.flatnonzero(~self._is_needless()))
         # Time between steps goes with the step that it delays, the rest with the step that it lies in.
         begins = self.host.is_step - self._ends_step
         self.host_step = at.at(self.host.time - 1 + begins)
@@ -367,7 +370,18 @@ class _Drawing:
         at_step = len(self.texts) - len(_AT_STEPS) + self._ends_step
         return np.where(host.is_step, at_step, np.where(host.name == NULL, NULL, names))
 
-    @functools.cached_property
+    def _is_needless(self) -> Flags:
+        """Return which pauses end for no reason that is known: they go with the work that comes after them.
+
+        Else ranks would differ in how many pieces of work they have there, and be compared in none of them.
+        """
+        host = self.host
+        needless: Flags = (host.is_pause > 0) & (host.since == NULL)
+        if host.woken[needless].any():
+            needless &= self._woken(self._pauses()[1]) < 0
+        return needless
+
+    @property
     def _ends_step(self) -> Ints:
         """1 where a step ends, else 0."""
         ends = np.array([end.time for _, end in self.steps.values()], np.int64)
@@ -429,7 +443,7 @@ class _Drawing:
         tells = bool((self.calls == _SYNCHRONISES).any())  # then what is no call waits for no operation
         return [
             begun,
-            replace(paused, since=np.where(tells, NULL, before[late]), woken=woken),
+            replace(paused, since=np.where(tells, NULL, before[late]), woken=woken, is_pause=1 - waits[late]),
             replace(ended, since=np.where(blocks, end, start)[some], is_call=ended.is_call + 1),
         ]
 
@@ -445,15 +459,14 @@ class _Drawing:
     def _threads(self, ends: Ints) -> Ints:
         """Add the edges of the host; return the work of its points [ns]."""
         host = self.host
-        count = len(host.time)
-        follows = np.append(False, host.thread[1:] == host.thread[:-1])[:count]
-        row = np.arange(count)
-        gap = np.where(follows, host.time - np.append(0, host.time[:-1])[:count], 0)
+        follows, pauses = self._pauses()
+        row = np.arange(len(host.time))
+        gap = np.where(follows, pauses, 0)
         may_wait = np.flatnonzero((host.since != NULL) & follows)
         waits = self._synchronised(may_wait, ends)
         least = self._least(gap, waits)
         work = np.where(waits, 0, gap)
-        woken = self._woken(np.where(follows, gap, self._longest(gap)))  # a thread that starts may be woken, too
+        woken = self._woken(pauses)
         since = host.time - host.time[woken]
         work = np.where(woken < 0, work, np.where(follows, np.minimum(work, since), since))
         before = row[follows]
@@ -461,6 +474,16 @@ class _Drawing:
         some = np.flatnonzero((woken >= 0) & ~waits)
         self._edge(woken[some], some, np.zeros(len(some), np.int64), Edge.BETWEEN_THREADS)
         return work
+
+    def _pauses(self) -> tuple[Flags, Ints]:
+        """Return which points follow one of their thread, and how long after it [ns].
+
+        Others come as long after nothing as the longest pause of their thread: one that starts may be woken, too.
+        """
+        host, count = self.host, len(self.host.time)
+        follows = np.append(False, host.thread[1:] == host.thread[:-1])[:count]
+        gap = np.where(follows, host.time - np.append(0, host.time[:-1])[:count], 0)
+        return follows, np.where(follows, gap, self._longest(gap))
 
     def _longest(self, gap: Ints) -> Ints:
         """Return of each point the longest pause of its thread [ns]."""

@@ -18,7 +18,7 @@ from tests.blame.generator import Plant, Shape
 from tests.soak import sized
 
 SAMPLE = (
-    *("checkpoints", "late-node", "late-node-and-straggler", "slow-node-and-straggler"),
+    *("checkpoints", "pauses", "late-node", "late-node-and-straggler", "slow-node-and-straggler"),
     *("tp-dp-30", "warm-up-x250", "slow-link-both-fit", "equal-with-memory"),
 )
 COSTS = 0.02  # of a step, from which on a cause is to be named

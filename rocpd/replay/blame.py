@@ -516,6 +516,9 @@ class Blaming:
         cause = replace(cause, chance=self._chance(cause))
         if kind is CauseKind.LINK:
             return self._of_link(cause, less)
+        own = np.concatenate([here.start + np.flatnonzero(self.counts[here]) for _, here in self.of_ranks(ranks)])
+        if cause.mainly == OF_COMPUTE and self._are_alike(less[own], own):
+            cause = replace(cause, largest=("", cause.largest[1]))
         columns = [self.column[rank] for rank in ranks]
         stalls = self.steps[self.stalls[:, columns].all(1)]
         now = self._longer_now()

@@ -41,8 +41,8 @@ class Cause:
         name: of the host, or of the step; empty otherwise.
         cost: what the replay without it regains of a step, the mean of all [ns]; of a step, of this step.
         takes: what for -> how much longer a step takes there [ns].
-        largest: name of the operation, call or marker that takes most of it, and how much [ns]; of a step no name
-            where all its kernels take longer by much the same share.
+        largest: name of the operation, call or marker that takes most of it, and how much [ns]; no name where all
+            kernels take longer by much the same share.
         waiting: share of what ranks wait for each other in collectives that goes with it.
         chance: probability that it does not last; None of a step.
         stalls: numbers of the steps in which it takes far longer than in others; of a step, that one.

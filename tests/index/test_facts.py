@@ -267,7 +267,7 @@ DEFINITIONS = {
     "activities 1": "4ace25953416",
     "allocations 2": "b5d5420dc808",
     "begun 1": "e75fde87d8f7",
-    "blamed 7": "fc76c4f4238c",
+    "blamed 7": "26594357b7d8",
     "budget 2": "644578103306",
     "busy 1": "15a0ea5b27c3",
     "call trees 2": "8a44f864bef4",

@@ -272,6 +272,26 @@ def test_calls_that_copy_without_a_pause_are_no_host_work(open_job: OpenJob) -> 
     assert points.work[inside].max() < 30_000
 
 
+@pytest.mark.parametrize(("slow", "named"), [({"attention": 1.4}, "attention"), ({"attention": 1.1, "gemm": 1.1}, "")])
+def test_a_kernel_is_named_that_takes_longer_on_a_rank(slow: dict[str, float], named: str, open_job: OpenJob) -> None:
+    """Where all of them do alike none is."""
+    ranks = []
+    for number in range(4):
+        member = Member(number)
+        for step in range(12):
+            begin = now = 1_000_000 + step * 1_000_000
+            for kernel in ("gemm", "attention", "gemm"):
+                end = now + round(200_000 * (slow.get(kernel, 1.0) if number == 2 else 1.0))
+                member.kernel(kernel, now, end)
+                now = end + 1_000
+            member.collective(now, begin + 800_000)
+            member.region("roctxRangePushA", begin - 100, begin + 900_000, message=f"step {step}")
+        ranks.append(member)
+    suspect = _blame(read_job(open_job(*ranks))).suspect
+    assert suspect
+    assert (suspect.ranks, suspect.largest[0]) == ((2,), named)
+
+
 def test_agents_of_a_rank_are_compared_each_for_itself(open_job: OpenJob) -> None:
     """The second GPU of rank 1 takes 30 % longer, so that its kernels end among other ones of the first."""
     ranks = []

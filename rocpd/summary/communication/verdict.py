@@ -18,6 +18,7 @@ from rocpd.facts.communication.collectives import Group, listed
 from rocpd.facts.communication.matching import Clocks
 from rocpd.facts.communication.members import arrivals
 from rocpd.facts.regions import RankSteps
+from rocpd.facts.short_names import kernel_name
 from rocpd.replay.causes import OF_COMPUTE, OF_COPIES, OF_HOST, OF_LINKS, Blame, Cause, CauseKind
 from rocpd.replay.chance import CERTAIN, LIKELY
 from rocpd.replay.changes import of_cause
@@ -361,7 +362,7 @@ def _why(cause: Cause, is_stall: bool, count: int, unit: str) -> str:
     long = readable(cause.in_stalls if is_stall else cause.takes[what], "ns")
     name, _ = cause.largest
     texts = {
-        OF_COMPUTE: f"computes {cause.longer * 100:.2g} % longer" if not is_stall else f"computes {long} longer",
+        OF_COMPUTE: f"computes {long if is_stall else f'{cause.longer * 100:.2g} %'} longer{_mostly(name)}",
         OF_HOST: f"its host takes {long} longer" + (f" ({name})" if name else ""),
         OF_COPIES: f"its copies take {long} longer",
         OF_LINKS: f"transfers take {long} longer than between other ranks",
@@ -372,6 +373,11 @@ def _why(cause: Cause, is_stall: bool, count: int, unit: str) -> str:
     since = f", from step {cause.since} on" if cause.since is not None and unit == "steps" else ""
     often = f", most in {cause.longest} of {count} {unit}" if is_ever else ""
     return f"{texts[what]}{since}{often}"
+
+
+def _mostly(kernel: str) -> str:
+    """Return which kernel takes longer where not all do alike."""
+    return f" (mostly {kernel_name(kernel).short})" if kernel else ""
 
 
 def comes_again(stalls: Sequence[int], last: int) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from rocpd.base import amount, by_key, frozen
-from rocpd.replay.blame import MATCHED_AT_LEAST
+from rocpd.replay.causes import MATCHED_AT_LEAST
 from rocpd.replay.changes import Change
 from rocpd.table.human import readable
 

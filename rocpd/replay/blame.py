@@ -7,32 +7,29 @@ the recording. Whether it lasts is a matter of chance, and said apart.
 
 from __future__ import annotations
 
-import enum
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
-from rocpd.base import Flags, Floats, Ints, by_key, frozen
+from rocpd.base import Flags, Floats, Ints, by_key
 from rocpd.facts.columns import per_id
 from rocpd.facts.timeline import COMPUTE, COPIES, owned
 from rocpd.facts.units import LEAST_STEPS, slow_beyond
+from rocpd.replay.causes import OF_COMPUTE, PARTS, Blame, Cause, CauseKind
 from rocpd.replay.chance import LIKELY, chance_of
 from rocpd.replay.excess import Excess
 from rocpd.replay.job import JobGraph
 from rocpd.replay.points import Edge, Point, small
 
-MATCHED_AT_LEAST = 0.5
-"""Of the communication: below it nothing is known of what others wait for."""
-
 _BLOCK = 1 << 20  # points at once
 _LEAST = 0.01  # of a step, that a cause costs
 _TRIED = 6  # ranks, hosts and links that are tried, those first that take longest beyond what is usual
 _MOST_STEPS = 8
+_SHOWN = 0.1  # of what a step lost: where nothing grew by that much, nothing is said to have grown
 _MAIN = 0.5  # of what a step lost, that one rank explains
-_CLEARLY = 1.1  # times as long
 _FAR = 4.0  # deviations from its other steps: there a rank stalls
 _NORMAL = 1.4826  # deviation by median distance
 _STALL, _ONSET = 0.02, 0.03  # of a step, that a rank stalls, or takes longer from some step on, at least
@@ -40,121 +37,10 @@ _SECOND = 4  # times: the chance of a second comparison, so that both together e
 _ALIKE = 0.5  # of the share by which others take longer in a step: kernels are alike
 _NEARLY_ALL = 0.9  # of the time of kernels
 _FEWEST_OF_HOST = 3  # ranks, that say how far those of one host lie apart
-_LEAST_APART, _HARDLY = (
-    4,
-    0.25,
-)  # steps before and after an onset; of what a rank takes longer then, what it does before
-_HIDDEN = 0.5  # of what it costs, that a cause costs alone
+_FEWEST_LINKS = 3  # that compare, so that most of them say what is usual
+_LEAST_APART = 4  # steps before and after an onset
+_HARDLY = 0.25  # of what a rank takes longer after an onset, what it does before
 _ALL_OF = 0.5  # of what most ranks of a host take longer, that all of them do at least
-
-
-class CauseKind(enum.StrEnum):
-    """The kinds of causes."""
-
-    RANK = "rank"
-    HOST = "host"
-    LINK = "link"
-    STEP = "step"
-
-
-OF_HOST, OF_COMPUTE, OF_COPIES, OF_LINKS = "host", "compute", "copies", "links"
-"""Parts that a rank takes longer for."""
-
-_PARTS = OF_COMPUTE, OF_HOST, OF_COPIES, OF_LINKS  # by their numbers
-
-
-@frozen
-class Cause:
-    """Something whose removal regains time.
-
-    Args:
-        kind: what it is.
-        ranks: whom it concerns: of a link those that it connects.
-        name: of the host, or of the step; empty otherwise.
-        cost: what the replay without it regains of a step, the mean of all [ns]; of a step, of this step.
-        takes: what for -> how much longer a step takes there [ns].
-        largest: name of the operation, call or marker that takes most of it, and how much [ns]; of a step no name
-            where all its kernels take longer by much the same share.
-        waiting: share of what ranks wait for each other in collectives that goes with it.
-        chance: probability that it does not last; None of a step.
-        stalls: numbers of the steps in which it takes far longer than in others; of a step, that one.
-        stalled: share of what it takes longer that it takes in these.
-        in_stalls: how much longer each of these takes for what it mainly takes longer, kernels at once once [ns].
-        longest: in how many steps it takes longest of those that compare.
-        since: number of the step from which on a rank takes longer, and before it hardly does; None: no such step.
-        longer: by which share it computes longer than others.
-        alone: what the replay without it alone regains of a step, the mean of all [ns]; of a step, nothing.
-    """
-
-    kind: CauseKind
-    ranks: tuple[int, ...]
-    name: str
-    cost: int
-    takes: Mapping[str, int]
-    largest: tuple[str, int]
-    waiting: float
-    chance: float | None = None
-    stalls: tuple[int, ...] = ()
-    stalled: float = 0.0
-    in_stalls: int = 0
-    longest: int = 0
-    since: int | None = None
-    longer: float = 0.0
-    alone: int = 0
-
-    @property
-    def costs(self) -> int:
-        """The time that a step would take less without it, and without those before it where these hide it [ns].
-
-        This is said of it everywhere: `rocpd whatif` regains so much.
-        """
-        return self.cost if self.is_hidden else self.alone
-
-    @property
-    def is_hidden(self) -> bool:
-        """Whether most of what it costs shows only once those before it are removed."""
-        return self.alone < _HIDDEN * self.cost
-
-    @property
-    def mainly(self) -> str:
-        """The part that takes longest; the host where that is clear: it takes longer, too, where waits are lost."""
-        devices = {what: time for what, time in self.takes.items() if what != OF_HOST}
-        most = max(devices, key=devices.__getitem__)
-        return OF_HOST if self.takes[OF_HOST] > _CLEARLY * devices[most] else most
-
-
-@frozen
-class Blame:
-    """The time that a job loses, and to what.
-
-    Args:
-        steps: numbers of the steps that count.
-        step_ns: how long a step takes: from the first to the last point of all, by the number of steps [ns].
-        lost_ns: what a step would take less, were everything as usual [ns].
-        causes: ranks, hosts and links, those first that cost most; each with those before it removed.
-        slow: number of a slow step -> its cause: the rank that makes it so, or what all ranks take longer for.
-        longest: number of a step -> the ranks that take clearly longest for themselves, where some do.
-        compared: rank -> share of its time of computing that compares with that of others.
-        computes: rank -> its time of computing by what others usually take for the same.
-        matched: share of the time in communication kernels whose partners are known.
-        suspect: the rank that takes longest for itself, and lastingly so; its cost is not asked. None: none does.
-    """
-
-    steps: tuple[int, ...]
-    step_ns: float
-    lost_ns: float
-    causes: tuple[Cause, ...] = ()
-    slow: Mapping[int, Cause] = field(default_factory=dict)
-    longest: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
-    compared: Mapping[int, float] = field(default_factory=dict)
-    computes: Mapping[int, float] = field(default_factory=dict)
-    matched: float = 1.0
-    suspect: Cause | None = None
-
-    @property
-    def is_matched(self) -> bool:
-        """Whether enough of the communication is matched to say what others wait for."""
-        return self.matched >= MATCHED_AT_LEAST
 
 
 class _Candidate(NamedTuple):
@@ -208,7 +94,7 @@ class Blaming:
             _add(self.removed, self._less(cause))
             if cause.kind is CauseKind.HOST:
                 self.hosts = self.nothing() if self.hosts is None else self.hosts
-                _add(self.hosts, self.lasting_of(cause))
+                _add(self.hosts, self.lasting_of_hosts([cause]))
                 self.own = self.own_without(self.hosts)
         usual = self.spent(self.job.replay_without(self._beyond_usual()))
         self.removed, self.hosts, self.own = self.nothing(), None, None
@@ -244,10 +130,8 @@ class Blaming:
 
     def _cost_alone(self, cause: Cause) -> int:
         """Return what the replay without a cause regains of a step, nothing else being removed [ns]."""
-        hosts = (
-            [self.lasting_of(host) for host in self.late_beside(cause.ranks)] if cause.kind is CauseKind.RANK else []
-        )
-        less = self.lasting_of(cause, self.own_without(np.sum(hosts, axis=0)) if hosts else None)
+        hosts = self.late_beside(cause.ranks) if cause.kind is CauseKind.RANK else []
+        less = self.lasting_of(cause, self.own_without(self.lasting_of_hosts(hosts)) if hosts else None)
         return (self.spent(self.job.points.time) - self.spent(self.job.replay_without(less))) // len(self.steps)
 
     def late_beside(self, ranks: Sequence[int]) -> list[_Candidate]:
@@ -259,8 +143,8 @@ class Blaming:
 
     @functools.cached_property
     def _late(self) -> list[_Candidate]:
-        """Hosts that are late as a whole, once nothing is removed."""
-        return list(self._of_hosts())
+        """Hosts that are late as a whole, for good, once nothing is removed."""
+        return [host for host in self._of_hosts() if host.name in self._lasting_hosts]
 
     def _suspect(self) -> Cause | None:
         """Return the rank that takes longest for itself, by more than chance explains."""
@@ -380,8 +264,23 @@ class Blaming:
 
     def spent(self, times: Ints) -> int:
         """Return how long all steps that count take together [ns]."""
-        last = times.max(where=self.counts, initial=np.iinfo(np.int64).min)
-        return int(last) - self.begin(times) if self._begin is not None else 0
+        if self._begin is None:
+            return 0
+        least = np.iinfo(np.int64).min
+        last = max(times[own].max(where=self.counts[own], initial=least) for own in self._ending)
+        return int(last) - self.begin(times)
+
+    @functools.cached_property
+    def _ending(self) -> list[slice]:
+        """The points of each rank, but of those that communicate and never with a known partner, where others do.
+
+        Such a rank would end as recorded, whatever the others took less.
+        """
+        every = [slice(*own) for own in self.job.own.values()]
+        talks = [self.counts[own] & (self.job.points.kind[own] == Point.TRANSFER) for own in every]
+        met = [bool((self.job.link[own][some] >= 0).any()) for own, some in zip(every, talks, strict=True)]
+        kept = [own for own, some, is_met in zip(every, talks, met, strict=True) if is_met or not some.any()]
+        return kept if any(met) else every
 
     def begin(self, times: Ints) -> int:
         """Return when steps that count begin [ns]: so much earlier or later than recorded as all ranks do.
@@ -444,7 +343,7 @@ class Blaming:
         """Yield what may be to blame besides what is removed."""
         yield from self._of_ranks()
         yield from self._of_hosts()
-        left = self._left(self.beyond.lasting_of(self.moved), self.moved)
+        left = self._left(self._transfers_longer(self.moved), self.moved)
         less, most = (self.by_link(each, self.moved).sum(0) / len(self.steps) for each in (left, np.maximum(left, 0)))
         for link in self._those(less):
             yield _Candidate(CauseKind.LINK, self.job.links[link].ranks, str(link), self._total(most[link]))
@@ -501,23 +400,41 @@ class Blaming:
         return (self.counts & (self.job.link >= 0)).nonzero()[0]
 
     def _of_hosts(self) -> Iterator[_Candidate]:
-        """Yield hosts of several ranks, all of which take longer than those of other hosts."""
-        columns = by_key((name, column) for column, name in enumerate(self._hosts))
-        some = {name: those for name, those in sorted(columns.items()) if 1 < len(those) < len(self.ranks) - 1}
-        if not some:
+        """Yield hosts of several ranks, all of which take longer than those of other hosts, or stall together."""
+        if not self._several:
             return
-        own, common = self._of_host
-        every, most = np.zeros((2, len(self.ranks)))
+        most = self._of_several(np.maximum(self._of_host[1], 0), self.removed == 0)
+        for name, columns in self._several.items():
+            host = _Candidate(CauseKind.HOST, tuple(self.ranks[column] for column in columns), name)
+            stalls = []
+            for _, here in self.of_ranks(host.ranks):
+                stalls.append(int(self._stalling_with(host, here)[self.removed[here] == 0].sum()))
+            if name in self._lasting_hosts or min(stalls) >= _LEAST / 2 * self.step_ns * len(self.steps):
+                yield host._replace(most=self._total(most[columns].sum()) + sum(stalls))
+
+    @functools.cached_property
+    def _lasting_hosts(self) -> frozenset[str]:
+        """Hosts all of whose ranks usually take longer than those of others do."""
+        every = self._of_several(self._of_host[0], self.counts)
+        more = {name: every[columns] for name, columns in self._several.items()}
+        least = _LEAST / 2 * self.step_ns
+        return frozenset(
+            name for name, each in more.items() if each.min() >= max(_ALL_OF * float(np.median(each)), least)
+        )
+
+    @functools.cached_property
+    def _several(self) -> dict[str, list[int]]:
+        """Name of each host of several ranks -> their columns."""
+        columns = by_key((name, column) for column, name in enumerate(self._hosts))
+        return {name: those for name, those in sorted(columns.items()) if 1 < len(those) < len(self.ranks) - 1}
+
+    def _of_several(self, units: Ints, some: Flags) -> Floats:
+        """Return the sum of values of units over some points of each rank, the mean of steps."""
+        sums = np.zeros(len(self.ranks))
         for column, here in self.of_ranks(self.ranks):
-            rows = here.start + (self.counts[here] & (self.what[here] < 3)).nonzero()[0]
-            unit = self.beyond.unit[rows]
-            every[column] = own[unit].sum() / len(self.steps)
-            most[column] = np.maximum(common[unit][self.removed[rows] == 0], 0).sum() / len(self.steps)
-        for name, those in some.items():
-            more = every[those]
-            if more.min() >= max(_ALL_OF * float(np.median(more)), _LEAST / 2 * self.step_ns):
-                ranks = tuple(self.ranks[column] for column in those)
-                yield _Candidate(CauseKind.HOST, ranks, name, self._total(most[those].sum()))
+            rows = here.start + (self.counts[here] & (self.what[here] < 3) & some[here]).nonzero()[0]
+            sums[column] = units[self.beyond.unit[rows]].sum() / len(self.steps)
+        return sums
 
     def _less(self, candidate: Cause | _Candidate) -> Ints:
         """Return what points of a candidate take longer, besides what is removed [ns]."""
@@ -537,15 +454,58 @@ class Blaming:
         less = self.nothing()
         if cause.kind is CauseKind.LINK:
             rows = (self.counts & (self.job.link == int(cause.name))).nonzero()[0]
-            less[rows] = self.beyond.lasting_of(rows)
+            less[rows] = self._transfers_longer(rows)
             return less
+        if cause.kind is CauseKind.HOST:
+            less = self.lasting_of_hosts([cause])
         for _, here in self.of_ranks(cause.ranks):
             if cause.kind is CauseKind.HOST:
-                longer = self._of_host[1][self.beyond.unit[here]]
-            else:
-                longer = self._own_of(here) if own is None else own[here]
+                less[here] += self._stalling_with(cause, here)
+                continue
+            longer = self._own_of(here) if own is None else own[here]
             less[here] = np.where(self.counts[here] & (self.what[here] < 3), longer, 0)
         return less
+
+    def _transfers_longer(self, rows: Ints) -> Ints:
+        """Return what transfers take longer than others of the kind usually do, and more where their link stalls [ns].
+
+        Args:
+            rows: their numbers.
+        """
+        longer = self.beyond.lasting_of(rows)
+        is_stalled = self._stalls_of_links[self.at[rows], self.job.link[rows]]
+        longer[is_stalled] += self.beyond.passing_of(rows[is_stalled])
+        return longer
+
+    @functools.cached_property
+    def _stalls_of_links(self) -> Flags:
+        """The steps (rows) in which links (columns) take far longer than in others, and than those that compare do.
+
+        Of few links nobody knows which of them is as usual.
+        """
+        members = np.array([len(link.ranks) for link in self.job.links])
+        more = self.by_link(self.beyond.passing_of(self.moved), self.moved) / members
+        alone = np.zeros(more.shape)
+        for shape in np.unique(self.beyond.shapes):
+            (alike,) = np.nonzero(self.beyond.shapes == shape)
+            if len(alike) >= _FEWEST_LINKS:
+                alone[:, alike] = more[:, alike] - np.maximum(np.median(more[:, alike], axis=1), 0)[:, None]
+        far = _FAR * _NORMAL * np.median(np.abs(alone - np.median(alone, axis=0)), axis=0)
+        stalls: Flags = alone > np.maximum(far, _STALL * self.step_ns)
+        return stalls
+
+    def lasting_of_hosts(self, hosts: Iterable[Cause | _Candidate]) -> Ints:
+        """Return what points of ranks usually take longer because of their hosts, of a place the same [ns]."""
+        less = self.nothing()
+        for _, here in self.of_ranks(rank for host in hosts for rank in host.ranks):
+            longer = self._of_host[1][self.beyond.unit[here]]
+            less[here] = np.where(self.counts[here] & (self.what[here] < 3), longer, 0)
+        return less
+
+    def _stalling_with(self, cause: Cause | _Candidate, here: slice) -> Ints:
+        """Return the time that points of a rank take longer where all ranks of a cause stall [ns]."""
+        together = np.append(self.stalls[:, [self.column[rank] for rank in cause.ranks]].all(1), False)
+        return np.where(together[self.at[here]], self._stalling_of(here), 0)
 
     def _cause(self, candidate: _Candidate) -> Cause:
         """Return what a candidate takes longer for, and whether that lasts; its cost is not known yet."""
@@ -555,21 +515,40 @@ class Blaming:
         cause = Cause(kind, ranks, name, 0, takes, self._largest(less, len(self.steps)), 0.0)
         cause = replace(cause, chance=self._chance(cause))
         if kind is CauseKind.LINK:
-            return cause
+            return self._of_link(cause, less)
+        own = np.concatenate([here.start + np.flatnonzero(self.counts[here]) for _, here in self.of_ranks(ranks)])
+        if cause.mainly == OF_COMPUTE and self._are_alike(less[own], own):
+            cause = replace(cause, largest=("", cause.largest[1]))
         columns = [self.column[rank] for rank in ranks]
-        stalls = self.steps[self.stalls[:, columns].any(1)] if kind is CauseKind.RANK else self.steps[:0]
+        stalls = self.steps[self.stalls[:, columns].all(1)]
         now = self._longer_now()
         longest = int(np.isin(now.argmax(1), columns).sum())
         since = self._since(now[:, columns[0]]) if kind is CauseKind.RANK else None
         _, known, _ = (each[columns].sum() for each in self._computing)
         more, in_stalls = self._computes_longer(candidate), 0.0
         for _, here in self.of_ranks(ranks):
-            in_stalls += int(self._stalling_of(here)[less[here] != 0].sum())
+            in_stalls += int(self._stalling_with(candidate, here)[less[here] != 0].sum())
         longer = float(more / max(known - more, 1))
         stalled = in_stalls / max(1.0, float(less.sum())) if len(stalls) else 0.0
         cause = replace(cause, stalls=tuple(stalls.tolist()), stalled=stalled, longest=longest, longer=longer)
         cause = replace(cause, since=since)
         return replace(cause, in_stalls=self._in_stalls(cause)) if len(stalls) else cause
+
+    def _of_link(self, cause: Cause, less: Ints) -> Cause:
+        """Return a slow link with the steps in which it takes far longer than in others.
+
+        Args:
+            cause: what is known of it.
+            less: what its transfers take longer [ns].
+        """
+        stalls = self._stalls_of_links[:, int(cause.name)]
+        if not stalls.any():
+            return cause
+        rows = np.flatnonzero(less)
+        in_stalls = int(self.beyond.passing_of(rows)[stalls[self.at[rows]]].sum())
+        each = round(in_stalls / len(cause.ranks) / int(stalls.sum()))
+        stalled = in_stalls / max(1.0, float(less.sum()))
+        return replace(cause, stalls=tuple(self.steps[stalls].tolist()), stalled=stalled, in_stalls=each)
 
     def _since(self, longer: Floats) -> int | None:
         """Return from which step on a rank takes longer, by how much it does in each; None: in all, or now and then."""
@@ -588,13 +567,16 @@ class Blaming:
         return int(self.steps[at]) if is_new and is_far and before.mean() < _HARDLY * after.mean() else None
 
     def _in_stalls(self, cause: Cause) -> int:
-        """Return the mean time that steps take longer in which a rank stalls, for what it mainly takes longer [ns]."""
-        ((column, here),) = self.of_ranks(cause.ranks)
-        stalls, kind = self.stalls[:, column], _PARTS.index(cause.mainly)
-        if cause.mainly == OF_COMPUTE:
-            busy = self._computing_at_all(here)
-            return round(float(busy[stalls].mean() - np.median(busy[~stalls]))) if not stalls.all() else 0
-        return round(float(self._stalling_of(here)[self.what[here] == kind].sum()) / len(cause.stalls))
+        """Return the mean time that steps take longer in which ranks stall, for what they mainly take longer [ns]."""
+        columns, kind = [self.column[rank] for rank in cause.ranks], PARTS.index(cause.mainly)
+        stalls, sums = self.stalls[:, columns].all(1), []
+        for _, here in self.of_ranks(cause.ranks):
+            if cause.mainly == OF_COMPUTE:
+                busy = self._computing_at_all(here)
+                sums.append(float(busy[stalls].mean() - np.median(busy[~stalls])) if not stalls.all() else 0.0)
+            else:
+                sums.append(float(self._stalling_with(cause, here)[self.what[here] == kind].sum()) / len(cause.stalls))
+        return round(sum(sums) / len(sums))
 
     def _computing_at_all(self, here: slice) -> Floats:
         """Return how long a rank computes in each step, where kernels that run at once count once [ns]."""
@@ -607,7 +589,7 @@ class Blaming:
         """Return how much longer ranks of a candidate compute than others, but for stalls, the mean of steps [ns]."""
         lasting, sums = self.lasting_of(candidate), []
         for _, here in self.of_ranks(candidate.ranks):
-            stalling = 0 if candidate.kind is CauseKind.HOST else self._stalling_of(here)
+            stalling = self._stalling_with(candidate, here)
             some = self.counts[here] & (self.what[here] == 0) & self.beyond.is_compared(here)
             sums.append(int((lasting[here] - stalling)[some].sum()))
         return float((np.array(sums) / len(self.steps)).sum())
@@ -616,7 +598,7 @@ class Blaming:
         """Return what for -> how much longer, of a rank in a step [ns]."""
         rows = less.nonzero()[0]
         sums = np.bincount(self.what[rows], less[rows], 4) / steps / max(1, ranks)
-        return {what: round(time) for what, time in zip(_PARTS, sums, strict=True)}
+        return {what: round(time) for what, time in zip(PARTS, sums, strict=True)}
 
     def _largest(self, less: Ints, steps: int) -> tuple[str, int]:
         """Return the name that takes most of what is removed, and how much of it in a step [ns]."""
@@ -646,8 +628,9 @@ class Blaming:
             alike = self._alike(int(cause.name))
             rows = self.moved[self.beyond.is_compared(self.moved)]
             series = self.by_link(self.beyond.longer(rows), rows)
+            series = np.where(self._stalls_of_links, np.median(series, axis=0), series)
             return chance_of(series[:, alike], alike.index(int(cause.name)))
-        what = _PARTS.index(cause.mainly)
+        what = PARTS.index(cause.mainly)
         series = self.by_step_for(what)
         usual = np.median(series, axis=0)
         series = np.where(self.stalls, usual, series)  # what a rank takes longer at times is no property of it
@@ -699,17 +682,20 @@ class Blaming:
         return np.array([np.mean(each) if each else 0.0 for each in spans])
 
     def _slow_steps(self) -> dict[int, Cause]:
-        """Return number of a slow step -> its cause: the rank, all of which is as usual, that makes it so."""
+        """Return number of a slow step -> its cause: the rank that makes it so, or the ranks of a host.
+
+        Steps in which nothing grew that explains them have none.
+        """
         lengths = self.lengths(self.job.points.time)
         bound = slow_beyond(lengths.tolist())
         slow = [int(at) for at in np.argsort(-lengths, kind="stable")[:_MOST_STEPS] if lengths[at] > bound]
         if not slow:
             return {}
         typical = float(np.median(lengths))
-        worst = self.alone.argmax(1)
+        whose = {at: self._whose(at) for at in slow}
         picked = self.nothing()
         for column, own in self.of_ranks(self.ranks):
-            is_slow = np.isin(self.at[own], [at for at in slow if worst[at] == column])
+            is_slow = np.isin(self.at[own], [at for at in slow if column in whose[at]])
             rows = own.start + (is_slow & self.counts[own] & (self.what[own] < 3)).nonzero()[0]
             picked[rows] = self.beyond.passing_of(rows)
         without = self.lengths(self.job.replay_without(picked))
@@ -718,18 +704,26 @@ class Blaming:
         for at in slow:
             lost = _MAIN * (lengths[at] - typical)
             regained = lengths[at] - without[at]
-            is_one = self.alone[at, worst[at]] >= lost and (regained * 2 >= lost or not is_coupled)
+            is_some = self.alone[at, whose[at]].min() >= lost and (regained * 2 >= lost or not is_coupled)
             here, rows = self.nothing(), ((self.at == at) & self.counts).nonzero()[0]
-            here[rows] = picked[rows] if is_one else self.beyond.passing_of(rows)
-            step, ranks = int(self.steps[at]), (self.ranks[int(worst[at])],) if is_one else ()
+            here[rows] = picked[rows] if is_some else self.beyond.passing_of(rows)
+            step, ranks = int(self.steps[at]), tuple(self.ranks[each] for each in whose[at] if is_some)
             cost = round(float(lengths[at] - min(without[at], typical)))
             takes, largest = self._takes(here, len(ranks) or len(self.ranks), 1), self._largest(here, 1)
-            largest = largest if is_one else (largest[0], largest[1] // len(self.ranks))
+            largest = (largest[0], largest[1] // (len(ranks) or len(self.ranks)))
+            if max(takes.values()) < _SHOWN * (lengths[at] - typical):
+                continue  # it waits for what another step took longer
             cause = Cause(CauseKind.STEP, ranks, f"step {step}", cost, takes, largest, 0.0, stalls=(step,))
-            mine = rows[np.isin(self.job.points.rank[rows], ranks)] if is_one else rows
+            mine = rows[np.isin(self.job.points.rank[rows], ranks)] if is_some else rows
             is_alike = cause.mainly == OF_COMPUTE and self._are_alike(here[mine], mine)
             causes[step] = replace(cause, largest=("", largest[1])) if is_alike else cause
         return causes
+
+    def _whose(self, at: int) -> list[int]:
+        """Return the columns of the rank that may make a step slow; of its host where all ranks of that stall in it."""
+        worst = int(self.alone[at].argmax())
+        together = self._several.get(self._hosts[worst], [])
+        return together if together and self.stalls[at, together].all() else [worst]
 
 
 def _add(times: Ints, more: Ints) -> None:

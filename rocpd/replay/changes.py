@@ -29,7 +29,8 @@ from rocpd.facts.columns import grouped, nth_of, numbered, runs
 from rocpd.facts.communication.collectives import listed
 from rocpd.facts.host_calls import HostCall, host_call
 from rocpd.facts.timeline import COMMUNICATION, COMPUTE, COPIES
-from rocpd.replay.blame import Blaming, Cause, CauseKind
+from rocpd.replay.blame import Blaming
+from rocpd.replay.causes import Cause, CauseKind
 from rocpd.replay.graph import BEFORE
 from rocpd.replay.job import JobGraph
 from rocpd.replay.points import NO_EDGES, Edge, Edges, OrderedEdges, Point, left_unexplained, narrowed
@@ -333,14 +334,17 @@ class Changing:
 
     def _rank(self, change: Change, hosts: Sequence[Change]) -> Ints:
         self._number(change, self.blaming.ranks, "rank")
-        own = self.blaming.own_without(np.sum([self.excess(host) for host in hosts], axis=0)) if hosts else None
+        late = [_cause_of(CauseKind.HOST, self._on(host), host.name) for host in hosts]
+        own = self.blaming.own_without(self.blaming.lasting_of_hosts(late)) if hosts else None
         return self._of(CauseKind.RANK, (int(change.name),), "", own)
 
+    def _on(self, host: Change) -> tuple[int, ...]:
+        return tuple(rank for rank in self.blaming.ranks if self.job.hosts.get(rank) == host.name)
+
     def _host(self, change: Change) -> Ints:
-        hosts = self.job.hosts
-        ranks = tuple(rank for rank in self.blaming.ranks if hosts.get(rank) == change.name)
+        ranks = self._on(change)
         if not ranks:
-            known = sorted({host for host in hosts.values() if host})
+            known = sorted({host for host in self.job.hosts.values() if host})
             raise RocpdError(f"{change}: no such host", near(change.name, known, f"hosts: {_few(known)}"))
         if len(ranks) == len(self.blaming.ranks):
             raise RocpdError(f"{change}: all ranks run there", "there is no other host to compare it with")
@@ -428,7 +432,7 @@ class Changing:
         return f"{share * 100:.1f} % less once {names} {'is' if len(before) == 1 else 'are'} gone"
 
     def _of(self, kind: CauseKind, ranks: tuple[int, ...], name: str, own: Ints | None = None) -> Ints:
-        return self.blaming.lasting_of(Cause(kind, ranks, name, 0, {}, ("", 0), 0.0), own)
+        return self.blaming.lasting_of(_cause_of(kind, ranks, name), own)
 
     def long_on_host(self, least: int) -> list[Change]:
         """Return the changes that take away calls of HIP and HSA, and gaps, that a rank spends so long in [ns]."""
@@ -718,3 +722,8 @@ def _few(names: Sequence[object]) -> str:
 
 def _plain(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.lower())
+
+
+def _cause_of(kind: CauseKind, ranks: tuple[int, ...], name: str) -> Cause:
+    """Return a cause of which nothing is known but whom it concerns."""
+    return Cause(kind, ranks, name, 0, {}, ("", 0), 0.0)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from rocpd.base import Flags, Ints, frozen
-from rocpd.facts.columns import distinct, first_of, nth_of, numbered, runs
+from rocpd.facts.columns import distinct, first_of, nth_of, numbered, per_id, runs
 from rocpd.facts.timeline import COMPUTE
 from rocpd.replay.job import JobGraph
 from rocpd.replay.points import Point, Points, narrowed, small
@@ -183,7 +183,7 @@ def excess(job: JobGraph, steps: Sequence[int]) -> Excess:
 
 
 def _excess(job: JobGraph, steps: Sequence[int]) -> Excess:
-    every = [_of_rank(job, slice(*own), np.array(steps, np.int64)) for own in job.own.values()]
+    every = [_of_rank(job, rank, np.array(steps, np.int64)) for rank in job.own]
     units = _UnitsOfRank(*map(np.concatenate, zip(*(of_rank for of_rank, _ in every), strict=True)))
     ranks, sizes = [each for _, each in every], [len(of_rank.host) for of_rank, _ in every]
     del every  # which has all units once more
@@ -216,6 +216,8 @@ def _excess(job: JobGraph, steps: Sequence[int]) -> Excess:
 class _UnitsOfRank(NamedTuple):
     """The units of a rank, or of several: of the host or not, name, how often a step has it, which of these each is.
 
+    Names of operations of the second agent of a rank are other ones, and so on.
+
     Then what they usually take [ns], how many points they have, and the first one.
     """
 
@@ -244,13 +246,17 @@ class _OfRank(NamedTuple):
     steps: frozenset[int]
 
 
-def _of_rank(job: JobGraph, own: slice, steps: Ints) -> tuple[_UnitsOfRank, _OfRank]:
-    """Return the units of a rank, which has points of its `own`, in some steps."""
+def _of_rank(job: JobGraph, rank: int, steps: Ints) -> tuple[_UnitsOfRank, _OfRank]:
+    """Return the units of a rank in some steps."""
+    own = slice(*job.own[rank])
     points, link = job.points.take(own), job.link[own]
     counts = np.isin(points.step, steps)
     works = counts & (link < 0) & (points.kind != Point.ARRIVAL)
     rows = works.nonzero()[0]
     host, name, step = (points.part[rows] < 0).astype(np.int64), points.name[rows], points.step[rows]
+    if agents := job.agents.get(rank):
+        agent = per_id(points.lane[rows], lambda lane: agents.get(lane, 0))
+        name = name + len(job.names) * np.where(host > 0, 0, agent)
     key = numbered(host, name)
     often = _often(key, len(steps))
     nth = nth_of((key, step))

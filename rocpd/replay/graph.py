@@ -19,15 +19,15 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 
-from rocpd.base import NULL, Flags, Ints, frozen
+from rocpd.base import NULL, Flags, Ints, by_key, frozen
 from rocpd.facts.agent_time import PAUSE, History, read_history
-from rocpd.facts.columns import EqualColumns, first_of, grouped, nth_of, numbered
+from rocpd.facts.columns import EqualColumns, distinct, first_of, grouped, nth_of, numbered
 from rocpd.facts.host_calls import HostCall
 from rocpd.facts.operations import OperationNames, Ops, kinds_of, read_ops
 from rocpd.facts.rank import RankReading
@@ -104,6 +104,7 @@ class RankGraph:
         possible: edges of places that may, and never show it.
         hidden: edges from communication to the next operation of each other stream, which never starts before it ends,
             though nothing shows that it waits: with other times it might.
+        agents: stream -> which of the agents of the rank it runs on, from 0; of a rank with several, else nothing.
     """
 
     points: Points
@@ -116,6 +117,7 @@ class RankGraph:
     waits: frozenset[WaitPlace] = frozenset()
     possible: PossibleWaits | None = None
     hidden: Edges = NO_EDGES
+    agents: Mapping[int, int] = field(default_factory=dict)
 
     def in_order(self, order: Ints, place: Ints) -> RankGraph:
         """Return the same with points in another order, in which each has its place; edges are not in order then."""
@@ -246,6 +248,7 @@ class _Host(EqualColumns):
         is_step: whether a step begins or ends.
         woken: whether another thread may have woken this one.
         is_call: whether the work up to it is that of the call, not what the host does before it.
+        is_pause: whether it only ends a pause before a call.
     """
 
     thread: Ints
@@ -256,12 +259,13 @@ class _Host(EqualColumns):
     is_step: Ints
     woken: Ints
     is_call: Ints
+    is_pause: Ints
 
     @classmethod
     def at(cls, thread: Ints, time: Ints, name: Ints) -> _Host:
         """Return points that wait for nothing and launch nothing."""
         nothing = np.zeros(len(time), np.int64)
-        return cls(thread, time, name, nothing + NULL, nothing - 1, nothing, nothing, nothing)
+        return cls(thread, time, name, nothing + NULL, nothing - 1, nothing, nothing, nothing, nothing)
 
 
 class _Drawing:
@@ -281,6 +285,7 @@ class _Drawing:
         at = Course.of(*_course(steps), NULL)
         self.step = at.at(self.launched)
         self.host = self._host()
+        self.host = self.host.take(np.flatnonzero(~self._is_needless()))
         # Time between steps goes with the step that it delays, the rest with the step that it lies in.
         begins = self.host.is_step - self._ends_step
         self.host_step = at.at(self.host.time - 1 + begins)
@@ -333,7 +338,19 @@ class _Drawing:
             frozenset(self.waits),
             self._possible(place),
             Edges.joined(self.hidden).between(place).narrowed(),
+            self._agents(),
         )
+
+    def _agents(self) -> dict[int, int]:
+        """Return stream -> which of several agents that compute it runs on; none of a stream that runs on several."""
+        computes = self.kinds == COMPUTE
+        stream, agent = (column[computes] for column in (self.ops.stream, self.ops.agent))
+        agents = distinct(agent).tolist()
+        if len(agents) < 2:
+            return {}
+        pairs = set(zip(stream.tolist(), agent.tolist(), strict=True))
+        of_stream = by_key(pairs)
+        return {stream: agents.index(each[0]) for stream, each in sorted(of_stream.items()) if len(each) == 1}
 
     def _possible(self, place: Ints) -> PossibleWaits | None:
         """Return the edges that may be, between points by their final numbers."""
@@ -353,7 +370,18 @@ class _Drawing:
         at_step = len(self.texts) - len(_AT_STEPS) + self._ends_step
         return np.where(host.is_step, at_step, np.where(host.name == NULL, NULL, names))
 
-    @functools.cached_property
+    def _is_needless(self) -> Flags:
+        """Return which pauses end for no reason that is known: they go with the work that comes after them.
+
+        Else ranks would differ in how many pieces of work they have there, and be compared in none of them.
+        """
+        host = self.host
+        needless: Flags = (host.is_pause > 0) & (host.since == NULL)
+        if host.woken[needless].any():
+            needless &= self._woken(self._pauses()[1]) < 0
+        return needless
+
+    @property
     def _ends_step(self) -> Ints:
         """1 where a step ends, else 0."""
         ends = np.array([end.time for _, end in self.steps.values()], np.int64)
@@ -388,7 +416,8 @@ class _Drawing:
             parts += self._of_thread(calls[outermost(regions.start[calls], regions.end[calls])])
         parts += self._step_rows()
         host = _Host.joined(parts)
-        return host.take(np.lexsort((host.is_step, host.time, host.thread)))
+        # A call may begin in the very ns in which the one before ends, as clocks of µs have it.
+        return host.take(np.lexsort((host.is_step, -host.is_call, host.time, host.thread)))
 
     @functools.cached_property
     def _is_launching(self) -> Flags:
@@ -414,7 +443,7 @@ class _Drawing:
         tells = bool((self.calls == _SYNCHRONISES).any())  # then what is no call waits for no operation
         return [
             begun,
-            replace(paused, since=np.where(tells, NULL, before[late]), woken=woken),
+            replace(paused, since=np.where(tells, NULL, before[late]), woken=woken, is_pause=1 - waits[late]),
             replace(ended, since=np.where(blocks, end, start)[some], is_call=ended.is_call + 1),
         ]
 
@@ -430,15 +459,14 @@ class _Drawing:
     def _threads(self, ends: Ints) -> Ints:
         """Add the edges of the host; return the work of its points [ns]."""
         host = self.host
-        count = len(host.time)
-        follows = np.append(False, host.thread[1:] == host.thread[:-1])[:count]
-        row = np.arange(count)
-        gap = np.where(follows, host.time - np.append(0, host.time[:-1])[:count], 0)
+        follows, pauses = self._pauses()
+        row = np.arange(len(host.time))
+        gap = np.where(follows, pauses, 0)
         may_wait = ((host.since != NULL) & follows).nonzero()[0]
         waits = self._synchronised(may_wait, ends)
         least = self._least(gap, waits)
         work = np.where(waits, 0, gap)
-        woken = self._woken(np.where(follows, gap, self._longest(gap)))  # a thread that starts may be woken, too
+        woken = self._woken(pauses)
         since = host.time - host.time[woken]
         work = np.where(woken < 0, work, np.where(follows, np.minimum(work, since), since))
         before = row[follows]
@@ -446,6 +474,16 @@ class _Drawing:
         some = ((woken >= 0) & ~waits).nonzero()[0]
         self._edge(woken[some], some, np.zeros(len(some), np.int64), Edge.BETWEEN_THREADS)
         return work
+
+    def _pauses(self) -> tuple[Flags, Ints]:
+        """Return which points follow one of their thread, and how long after it [ns].
+
+        Others come as long after nothing as the longest pause of their thread: one that starts may be woken, too.
+        """
+        host, count = self.host, len(self.host.time)
+        follows = np.append(False, host.thread[1:] == host.thread[:-1])[:count]
+        gap = np.where(follows, host.time - np.append(0, host.time[:-1])[:count], 0)
+        return follows, np.where(follows, gap, self._longest(gap))
 
     def _longest(self, gap: Ints) -> Ints:
         """Return of each point the longest pause of its thread [ns]."""
@@ -493,6 +531,9 @@ class _Drawing:
         waited = ops.start[some] - host.time[source[some]]
         before = self._before(ops)
         free = (ops.start[some] - before[some] > 2 * waited + _EXPLAINED) & (waited >= 0)
+        # Where an operation of another stream ended meanwhile, the wait may have been for that one.
+        ended = np.sort(ops.end)
+        free &= ended.searchsorted(ops.start[some], "right") == ended.searchsorted(host.time[source[some]], "right")
         self._keep(source[some], begins[some], waited, _usual(waited[free], _EXPLAINED), Edge.LAUNCH)
 
     def _launched(self) -> Ints:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -89,6 +89,7 @@ class JobGraph:
         contradicted: how many waits that an order of stream or launch says were not kept.
         clocks_ns: how far times of different clocks are likely to be apart for no reason.
         hidden: edges that never bind here, and might with other times.
+        agents: rank -> stream -> which of its agents it runs on, from 0; nothing of ranks with one.
     """
 
     points: Points
@@ -107,6 +108,7 @@ class JobGraph:
     contradicted: int
     clocks_ns: int = 0
     hidden: Edges = NO_EDGES
+    agents: Mapping[int, Mapping[int, int]] = field(default_factory=dict)
 
     def replay(self, work: Ints | None = None) -> Ints:
         """Return when each point comes [ns], given how long each takes [ns]; None: as recorded."""
@@ -251,13 +253,14 @@ class _Joining:
         steps = {rank: self._steps(rank) for rank in self.graphs}
         share, contradicted = self._matched(time, link >= 0), sum(each.contradicted for each in self.graphs.values())
         hidden = [graph.hidden.among(self.own[rank][0], self.kind) for rank, graph in self.graphs.items()]
+        agents = {rank: graph.agents for rank, graph in self.graphs.items()}
         points, edges = self._edges(points, link >= 0, meetings, origin)
         order = np.lexsort((_ties(points.kind), time)).astype(self.kind)
         texts = tuple(self.links), tuple(self.moves), tuple(self.codes)
         graph = JobGraph(
             points, edges, self.own, order, origin, link, move, *texts, steps, self.hosts, share, contradicted
         )
-        return replace(graph, clocks_ns=self.clocks.likely_ns, hidden=Edges.joined(hidden))
+        return replace(graph, clocks_ns=self.clocks.likely_ns, hidden=Edges.joined(hidden), agents=agents)
 
     def _on_line(self, rank: int, time: Ints) -> RankGraph:
         """Return the graph of a rank with its points in order of the line; `time` is filled with their times on it."""

@@ -29,7 +29,8 @@ from rocpd.facts.timeline import COMPUTE, COPIES
 from rocpd.facts.units import read_first, steps_of_ranks, warm_steps
 from rocpd.federate.federation import Federation
 from rocpd.replay.answer import Binding, Prediction, WhatIf
-from rocpd.replay.blame import Blaming, CauseKind
+from rocpd.replay.blame import Blaming
+from rocpd.replay.causes import CauseKind
 from rocpd.replay.chance import tamed
 from rocpd.replay.changes import FREE, OVERLAPPED, Change, Changing, Verb, in_ns, of_cause, without_doubtful
 from rocpd.replay.excess import excess

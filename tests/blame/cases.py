@@ -57,6 +57,11 @@ def stall_beside_a_straggler(percent: float, seed: int = 0) -> Case:
     return Case(Shape(seed=seed), plants, {9: 5}, frozenset({1}))
 
 
+def host_that_pauses_in_each_step(micros: float, seed: int = 0) -> Case:
+    """The host of rank 3 does nothing for a while in the middle of all steps."""
+    return Case(Shape(seed=seed), (Plant("stall", micros, (3,)),), {}, frozenset({3}))
+
+
 def step_that_is_long_on_all(step: int, times: float, seed: int = 0) -> Case:
     """All ranks compute several times as long in one step: none of them is to blame."""
     plant = Plant("compute", (times - 1) * 100, tuple(range(8)), (step,))
@@ -128,6 +133,7 @@ CASES: Mapping[str, Case] = {
     "checkpoints": checkpoints_beside_a_mild_straggler(),
     **{f"stall-beside-{percent}": stall_beside_a_straggler(percent) for percent in (2, 3, 5, 10)},
     **{f"step-{n}-x{times}": step_that_is_long_on_all(n, times) for n, times in ((0, 4), (0, 20), (9, 2), (9, 5))},
+    "pauses": host_that_pauses_in_each_step(2500),
     "late-node": node_that_starts_late(),
     "late-node-with-jitter": node_that_starts_late(100),
     "late-node-and-straggler": straggler_of_a_late_node(),

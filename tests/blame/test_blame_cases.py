@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -10,11 +12,13 @@ import pytest
 
 import rocpd
 from rocpd.summary.findings import Confidence, Finding, Verdict
-from tests.blame.cases import CASES, Made, made
+from tests.blame.cases import CASES, Case, Made, made
+from tests.blame.files import clock
+from tests.blame.generator import Plant, Shape
 from tests.soak import sized
 
 SAMPLE = (
-    *("checkpoints", "late-node", "late-node-and-straggler", "slow-node-and-straggler"),
+    *("checkpoints", "pauses", "late-node", "late-node-and-straggler", "slow-node-and-straggler"),
     *("tp-dp-30", "warm-up-x250", "slow-link-both-fit", "equal-with-memory"),
 )
 COSTS = 0.02  # of a step, from which on a cause is to be named
@@ -75,3 +79,60 @@ def test_whoever_is_to_blame_is_named(name: str, tmp_path: Path) -> None:
         assert said.named == pytest.approx({ranks: costs[ranks] for ranks in said.named}, rel=ERROR)
         for file in job.files:
             file.unlink()
+
+
+def test_ranks_of_a_host_that_stall_together_are_one_cause(tmp_path: Path) -> None:
+    """As where one node waits for its input now and then; without all of them none regains anything."""
+    shape = Shape(nodes=2)
+    plant = Plant("stall", 3000, shape.on_node(1), (3, 8, 13))
+    job = made(Case(shape, (plant,), {}), tmp_path)
+    said = answer(job)
+    assert said.named == pytest.approx({plant.ranks: job.truths[0].cost / shape.steps}, rel=ERROR)
+    assert said.steps == dict.fromkeys(plant.steps)
+    with rocpd.connect(job.files) as session:
+        texts = [finding.text for finding in session.summary("overview").findings if finding.step]
+        gain = session.whatif(without=["host:node1"]).together.gain
+        kept = session.whatif(without=["rank:5"]).together.gain
+    assert all("all of node1: host 2." in text for text in texts)
+    assert len(texts) == len(plant.steps)
+    assert gain == pytest.approx(said.named[plant.ranks] / (job.job.ends[-1] - job.job.ends[0]) * 15, rel=ERROR)
+    assert kept < 0.01
+
+
+def test_a_rank_whose_recording_ends_early_hides_no_straggler(tmp_path: Path) -> None:
+    """Its collectives have no partners: it would end as recorded, whatever the straggler took less."""
+    job = made(Case(Shape(), (Plant("compute", 10, (1,)),), {}), tmp_path)
+    end = clock(job.job, 0, job.job.ends[8])
+    with closing(sqlite3.connect(job.files[3])) as database, database:
+        tables = {table for (table,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        for table in tables:
+            if table.startswith(("rocpd_region_", "rocpd_kernel_dispatch_")):
+                database.execute(f'DELETE FROM "{table}" WHERE "end" > {end}')
+    assert answer(job).named == pytest.approx({(1,): job.truths[0].cost / job.case.shape.steps}, rel=ERROR)
+
+
+def test_a_link_that_is_slow_in_some_steps_is_named(tmp_path: Path) -> None:
+    """From step 10 of 16 on, so that most steps show nothing of it."""
+    plant = Plant("link", 6, (1, 5), tuple(range(10, 16)))
+    job = made(Case(Shape(tp=4, nodes=2, rccl="sizes"), (plant,), {}), tmp_path)
+    assert answer(job).named == pytest.approx({plant.ranks: job.truths[0].cost / 16}, rel=ERROR)
+    with rocpd.connect(job.files) as session:
+        (finding,) = (each for each in session.advise().findings if each.rule == "comm.straggler")
+    assert "in 6 of 16 steps" in finding.text
+    assert "Compare the links" in (finding.action or "")
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_stalls_of_several_ranks_are_said_together(count: int, tmp_path: Path) -> None:
+    """As garbage collection comes to one rank after another: the sum is what the job loses."""
+    plants = tuple(Plant("stall", 3000, (2 * n,), (3 + 4 * n,)) for n in range(count))
+    job = made(Case(Shape(), plants, {}), tmp_path)
+    with rocpd.connect(job.files) as session:
+        said = [finding for finding in session.summary("overview").findings if finding.rule == "comm.stalls"]
+    assert len(said) == (count > 2)
+    for finding in said:
+        assert finding.evidence["ranks"] == [0, 2, 4]
+        assert finding.evidence["steps"] == [3, 7, 11]
+        cost = sum(truth.cost for truth in job.truths) / job.case.shape.steps
+        assert finding.evidence["cost_ns"] == pytest.approx(cost, rel=ERROR)
+        assert "stalls of ranks 0,2,4 cost " in finding.text

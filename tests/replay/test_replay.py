@@ -13,14 +13,17 @@ import pytest
 
 import rocpd
 from rocpd.base import RocpdError
+from rocpd.facts.timeline import COMPUTE
 from rocpd.replay import job as job_module
-from rocpd.replay.blame import Blame, Blaming, CauseKind
+from rocpd.replay.blame import Blaming
+from rocpd.replay.causes import Blame, CauseKind
 from rocpd.replay.excess import Excess, StepPlaces, excess
 from rocpd.replay.graph import RankGraph
 from rocpd.replay.job import JobGraph, read_job
 from rocpd.replay.points import Point
 from rocpd.simulator import JobOptions, simulate
 from rocpd.simulator.job_plan import plan
+from tests.build import GPU, TraceBuilder
 from tests.conftest import OpenJob
 from tests.members import Member
 from tests.soak import sized
@@ -251,6 +254,66 @@ def test_a_stall_is_blamed_on_its_rank_though_another_is_slower_throughout(open_
     columns = open_job(*ranks).summary("steps").columns
     slowest = {row[columns.index("step")]: row[columns.index("grew_rank")] for row in rows}
     assert {slowest["step 5"], slowest["step 9"]} == {0}
+
+
+def test_calls_that_copy_without_a_pause_are_no_host_work(open_job: OpenJob) -> None:
+    """Each call begins in the very ns in which the one before ends, and waits for its copy."""
+    member, now = TraceBuilder(), 1_000_000
+    for step in range(8):
+        begin = now
+        for _ in range(3):
+            member.region("hipMemcpy", now, now + 900_000, stack=now)
+            member.copy(now + 9_000, now + 897_000, name="MEMORY_COPY_DEVICE_TO_HOST", stack=now)
+            now += 900_000
+        member.region("roctxRangePushA", begin - 1_000, now + 1_000, message=f"step {step}")
+        now += 20_000
+    points = read_job(open_job(member)).points
+    inside = (points.kind == Point.HOST) & (points.step >= 0) & (points.time > 2_000_000)
+    assert points.work[inside].max() < 30_000
+
+
+@pytest.mark.parametrize(("slow", "named"), [({"attention": 1.4}, "attention"), ({"attention": 1.1, "gemm": 1.1}, "")])
+def test_a_kernel_is_named_that_takes_longer_on_a_rank(slow: dict[str, float], named: str, open_job: OpenJob) -> None:
+    """Where all of them do alike none is."""
+    ranks = []
+    for number in range(4):
+        member = Member(number)
+        for step in range(12):
+            begin = now = 1_000_000 + step * 1_000_000
+            for kernel in ("gemm", "attention", "gemm"):
+                end = now + round(200_000 * (slow.get(kernel, 1.0) if number == 2 else 1.0))
+                member.kernel(kernel, now, end)
+                now = end + 1_000
+            member.collective(now, begin + 800_000)
+            member.region("roctxRangePushA", begin - 100, begin + 900_000, message=f"step {step}")
+        ranks.append(member)
+    suspect = _blame(read_job(open_job(*ranks))).suspect
+    assert suspect
+    assert (suspect.ranks, suspect.largest[0]) == ((2,), named)
+
+
+def test_agents_of_a_rank_are_compared_each_for_itself(open_job: OpenJob) -> None:
+    """The second GPU of rank 1 takes 30 % longer, so that its kernels end among other ones of the first."""
+    ranks = []
+    for number in range(4):
+        member = Member(number)
+        for step in range(12):
+            begin = 1_000_000 + step * 1_400_000
+            for agent, slow in ((GPU, 1.0), (GPU + 1, 1.3 if number == 1 else 1.0)):
+                now = begin + 500 * ((step + agent) % 2)
+                for takes in (60_000, 120_000) * 5:
+                    end = now + round(takes * slow)
+                    member.kernel("gemm", now, end, agent=agent, stream=agent, queue=agent)
+                    now = end + 200
+            member.collective(begin + (1_173_000 if number == 1 else 903_000), begin + 1_273_000, stream=9)
+            member.region("roctxRangePushA", begin - 100, begin + 1_290_000, message=f"step {step}")
+        ranks.append(member)
+    job = read_job(open_job(*ranks))
+    longer = excess(job, steps_of(job)).lasting_of(slice(None))
+    computes = (job.points.part == COMPUTE) & (job.points.kind == Point.OPERATION)
+    is_slow = computes & (job.points.rank == 1) & (job.points.lane == GPU + 1)
+    assert set(longer[is_slow].tolist()) == {18_000, 36_000}
+    assert not longer[computes & ~is_slow].any()
 
 
 def test_points_of_a_rank_without_gpu_work(open_job: OpenJob) -> None:

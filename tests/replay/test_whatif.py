@@ -375,6 +375,23 @@ def test_bounds_of_what_a_change_costs_are_costs(predicted: float, low: float, h
     assert said in str(WhatIf(4, 1.0, changed))
 
 
+def test_a_kernel_that_waits_for_a_copy_says_nothing_of_how_long_launches_take(open_job: OpenJob) -> None:
+    """In each step a kernel waits 90 us for its input; without that a step takes so much less."""
+    rank = TraceBuilder()
+    for step in range(8):
+        now = 1_000_000 + step * 600_000
+        rank.region("hipMemcpyAsync", now, now + 5_000, stack=now)
+        rank.copy(now + 8_000, now + 100_000, size=4 << 20, stack=now, stream=2)
+        for number in range(2):
+            stack, start = now + 1 + number, now + 101_000 + 100_000 * number
+            rank.region("hipLaunchKernel", now + 5_200 * (number + 1), now + 5_200 * (number + 2) - 200, stack=stack)
+            rank.kernel("gemm", start, start + 99_000, stack=stack, stream=1)
+        rank.region("hipStreamSynchronize", now + 16_000, now + 302_000)
+        rank.region("roctxRangePushA", now - 1_000, now + 303_000, message=f"step {step}")
+    answer = open_job(rank).whatif(overlap=["copies"]).together
+    assert answer.step_ns - answer.predicted_step_ns == pytest.approx(87_000, rel=0.05)
+
+
 def test_calls_and_gaps_that_cost_are_causes(open_job: OpenJob) -> None:
     """One call and one pause before the last kernel; neither rank computes longer."""
     rank = TraceBuilder().kernel("gemm", 1_000, 1_001_000, stack=1)

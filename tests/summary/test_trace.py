@@ -59,8 +59,24 @@ def test_counts(open_job: OpenJob) -> None:
         "order": ("problem", 1, 2, 1),
         "communicators": ("unknown", 0, 0, 0),
         "clocks": ("unknown", 0, 0, 0),
+        "steps": ("unknown", 0, 0, 0),
         "times": ("problem", 1, 7, 1),
     }
+
+
+def test_steps_that_a_rank_lacks_are_missing(open_job: OpenJob) -> None:
+    """One rank ends four steps early; one has none; one lacks two, as a recording that begins and ends somewhere."""
+    counts = {0: range(10), 1: range(6), 2: (), 3: range(1, 9)}
+    ranks = []
+    for number, steps in counts.items():
+        rank = TraceBuilder(number).kernel("gemm", 10, 20)
+        for step in steps:
+            rank.region("roctxRangePushA", 100 + step * 10, 109 + step * 10, message=f"step {step}")
+        ranks.append(rank)
+    with open_job(*ranks) as session:
+        assert ("steps", "problem", 4, 30, 1) in cells(session, "trace", "check verdict missing of ranks")
+        (finding,) = (each for each in session.advise().findings if each.evidence.get("check") == "steps")
+    assert "`rocpd hang " in (finding.action or "")
 
 
 def test_a_process_that_launches_nothing_lacks_no_kernels(open_job: OpenJob) -> None:

@@ -10,6 +10,7 @@ from statistics import median
 from rocpd.advice.case import CLOCKS, KERNELS, RANKS, STEPS, CannotLookError, Case, Row, some
 from rocpd.advice.rule import Need, Rule, Threshold
 from rocpd.advice.rules.communication import has_more_work
+from rocpd.facts.communication.collectives import listed
 from rocpd.facts.units import DEVIATIONS, LEAST_STEPS, SLOW, slow_beyond
 from rocpd.replay.changes import Change, without
 from rocpd.summary.counters.samples import CLOCK
@@ -17,6 +18,8 @@ from rocpd.summary.findings import Confidence, Finding
 from rocpd.summary.time.steps import IDLE, how_grown
 from rocpd.table.human import readable
 
+_GREW = "grew", "grew_by_ns", "grew_in", "grew_rank", "grew_host"
+_AS_LONG = 0.99  # times: ranks that compute as long as the longest one
 _WORKLOAD = "https://rocm.docs.amd.com/en/latest/how-to/rocm-for-ai/inference-optimization/workload.html"
 
 
@@ -31,12 +34,19 @@ def _rank_imbalance(case: Case) -> Iterator[Finding]:
     if times <= case.limits["most_by_mean"]:
         return
     compute = case.job.shares.get(most["rank"], {}).get("compute", 100.0)
-    text = f"rank {most['rank']} has {times:.2f} times the compute time of the mean of {len(rows)} ranks"
+    alike = sorted(row["rank"] for row in rows if float(row["compute_by_mean"]) >= _AS_LONG * times)
+    who = f"rank {most['rank']} has" if len(alike) == 1 else f"ranks {listed(alike)} have"
+    text = f"{who} {times:.2f} times the compute time of the mean of {len(rows)} ranks"
     evidence = {"compute_ns": most["compute_ns"], "compute_by_mean": times, "ranks": len(rows)}
-    yield case.finding(text, compute * (1 - 1 / times), evidence, Confidence.CERTAIN, most)
+    row = {**most, "rank": most["rank"] if len(alike) == 1 else None}
+    yield case.finding(text, compute * (1 - 1 / times), evidence, Confidence.CERTAIN, row)
 
 
 def _as_others(finding: Finding) -> Sequence[Change]:
+    """Return the change that makes a rank as its peers; of several no replay says what they would take as the others.
+
+    A stage of a pipeline with more layers compares with nothing but itself.
+    """
     return [] if finding.rank is None else [without("rank", finding.rank)]
 
 
@@ -99,7 +109,7 @@ def _slow_steps(case: Case, slow: Sequence[Row], typical: float, total: float, c
     text = f"{what}{others} {verb} slow: {most} times the median of {count} steps ({readable(typical, 'ns')}){on}"
     text += _meanwhile(worst, what if others else "it", rank)
     lost = sum(float(row["mean_ns"]) - typical for row in slow)
-    grew = {name: worst[name] for name in ("grew", "grew_by_ns", "grew_in", "grew_rank") if worst[name] is not None}
+    grew = {name: worst[name] for name in _GREW if worst[name] is not None}
     evidence = {"steps": [row["step"] for row in slow], "over_median": times, "median_ns": typical, "of": count, **grew}
     found = case.finding(text, lost * 100 / total, evidence, Confidence.CERTAIN, {**worst, "rank": rank}, "max_ns")
     return replace(found, step=str(worst["step"]), action=f"{_COMPARE}{_then(case, worst)}")
@@ -135,6 +145,7 @@ def _meanwhile(row: Row, step: str, named: int | None) -> str:
     if row["grew"] is None:
         return ""
     on = "" if row["grew_rank"] in (named, None) else f" on rank {row['grew_rank']}"
+    on = f" on all of {row['grew_host']}" if row["grew_host"] else on
     return f"; in {step}{on}: {how_grown(row['grew'], row['grew_by_ns'], row['grew_in'])}"
 
 

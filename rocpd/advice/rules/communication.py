@@ -11,6 +11,7 @@ from rocpd.advice.rule import Need, Rule, Threshold
 from rocpd.facts.communication.collectives import listed
 from rocpd.facts.timeline import EXPOSED_COMMUNICATION
 from rocpd.federate.select.filters import LEFT_OUT
+from rocpd.replay.causes import OF_COMPUTE
 from rocpd.replay.changes import FREE, OVERLAPPED, Change, without
 from rocpd.summary.communication.exposed import split_of
 from rocpd.summary.communication.slow import FEWEST, LEAST_BYTES, OF_BEST, SizedCollective, comparable, slow_groups
@@ -43,7 +44,11 @@ _LINK = (
 )
 _SOMETIMES = (
     "Compare the steps in which it is late with the others: `rocpd diff JOB --step N --against others` says what takes "
-    "longer there, and on which ranks."
+    "longer there, and on which ranks.{host}"
+)
+_STALLS_OF_HOST = (
+    " `rocpd summary idle-calls JOB --step N` says what the host does meanwhile: input, checkpoint, allocation, "
+    "garbage collection."
 )
 
 
@@ -64,12 +69,12 @@ def _straggler_action(finding: Finding) -> str:
     lower = evidence.get("clock_lower_percent")
     if isinstance(lower, float) and lower >= LOWER_PERCENT:
         return _LOWER_CLOCK
-    if "later_ns" in evidence:
-        return _LATE
-    if "stalls" in evidence:
-        return _SOMETIMES
     if "link" in evidence:
         return _LINK
+    if "stalls" in evidence:
+        return _SOMETIMES.format(host=_STALLS_OF_HOST if "later_ns" in evidence else "")
+    if "later_ns" in evidence:
+        return _LATE
     if has_more_work(finding):
         return _MORE_WORK
     which = f"--host {shlex.quote(str(evidence['hostname']))}" if "hostname" in evidence else "--rank N"
@@ -87,6 +92,12 @@ def _comm_straggler_explains(cause: Finding, other: Finding) -> bool:
         return not has_more_work(cause) and other.rank == cause.rank
     if other.rule == "comm.exposed":
         return "link" in cause.evidence
+    if other.rule == "kernel.unstable":  # its kernels take longer in some steps
+        is_of_some = "stalls" in cause.evidence or "since_step" in cause.evidence
+        return is_of_some and cause.evidence["mainly"] == OF_COMPUTE and other.rank == cause.rank
+    if other.rule == SLOW:
+        link = cause.evidence.get("link")
+        return isinstance(link, list) and other.evidence["group"] == listed(link)
     return other.rule == "gpu.starved" and "later_ns" in cause.evidence and other.rank == cause.rank
 
 

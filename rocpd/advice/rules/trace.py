@@ -39,6 +39,11 @@ _DO: Mapping[str, tuple[Recordable | None, str]] = {
     ),
     "order": (None, "do not trust delays between launch and start on these ranks; record with a newer profiler"),
     "communicators": (Recordable.COLLECTIVES, "record from the start of the program: communicators are made there"),
+    "steps": (
+        None,
+        "`rocpd hang JOB` says what each rank did last. Look at how those ended that stop first, and record all ranks "
+        "from and to the same step. Ranks are compared in the steps that all have",
+    ),
     "times": (None, "`rocpd info JOB --only problems --skip-bad` names damaged files; record these ranks again"),
     "clocks": (
         None,
@@ -67,8 +72,9 @@ def _trace_incomplete(case: Case) -> Iterator[Finding]:
 TRACE_INCOMPLETE = Rule(
     id="trace.incomplete",
     asks="is anything missing that the analyses need?",
-    fires="ranks of the job, kernels, calls, kernels of graphs or events are missing, times are invalid, or clocks of "
-    "hosts do not fit together: each check of `rocpd summary trace` that finds a problem. Costs no time; comes first",
+    fires="ranks of the job or steps of a rank, kernels, calls, kernels of graphs or events are missing, times are "
+    "invalid, or clocks of hosts do not fit together: each check of `rocpd summary trace` that finds a problem. Costs "
+    "no time; comes first",
     look=_trace_incomplete,
     needs=(Need("trace", "the inputs hold no events"),),
     # A clock that jumps in a step makes its time wrong.

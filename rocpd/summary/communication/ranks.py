@@ -111,9 +111,10 @@ TABLES = by_name(
             True,
             is_kernel=True,
         ),
-        Field("grew_rank", "", "the rank that makes the step slow; NULL: all ranks are alike", True),
+        Field("grew_rank", "", "the rank that makes the step slow; NULL: several, or all ranks are alike", True),
         Field("is_warm_up", "", "1: it is warm-up, which is judged apart; else 0", True),
         Field("period_ns", "ns", "to the start of the next step, time between steps included; mean over ranks", True),
+        Field("grew_host", "", "the host all of whose ranks make the step slow; else NULL", True),
         chart="rocpd.summary.plots:steps",
         picture=Picture("rocpd.summary.pictures:steps"),
     ),
@@ -403,7 +404,8 @@ def _imbalance(by: By, loads: Mapping[Key, _Load], findings: Sequence[Finding]) 
 def _steps(reading: Reading, steps: Steps, judgement: Judgement) -> Iterator[Summary]:
     if steps.steps:
         ranks = {rank.number: key_of(steps.by, rank) for rank in reading.session.ranks}
-        rows = steps.step_rows(judgement.slow, judgement.longest, ranks)
+        hosts = {rank.number: rank.hostname for rank in reading.session.ranks}
+        rows = steps.step_rows(judgement.slow, judgement.longest, ranks, hosts)
         yield Summary(TABLES["steps"], who(TABLES["steps"], steps.by), rows)
     else:
         reading.session.note("no step markers found; --step-marker REGEX says which markers are steps")

@@ -60,7 +60,8 @@ class SlowCollectives:
     def evidence(self) -> dict[str, object]:
         """The numbers behind it."""
         rate = self.worst.rate
-        return {"slow": len(self.slow), "of": self.count, "bus_gb_per_s": rate, "lost_ns": self.lost}
+        lost = {"bus_gb_per_s": rate, "lost_ns": self.lost}
+        return {"slow": len(self.slow), "of": self.count, "group": self.worst.group, **lost}
 
 
 def comparable(

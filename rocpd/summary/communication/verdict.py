@@ -18,7 +18,8 @@ from rocpd.facts.communication.collectives import Group, listed
 from rocpd.facts.communication.matching import Clocks
 from rocpd.facts.communication.members import arrivals
 from rocpd.facts.regions import RankSteps
-from rocpd.replay.blame import OF_COMPUTE, OF_COPIES, OF_HOST, OF_LINKS, Blame, Cause, CauseKind
+from rocpd.facts.short_names import kernel_name
+from rocpd.replay.causes import OF_COMPUTE, OF_COPIES, OF_HOST, OF_LINKS, Blame, Cause, CauseKind
 from rocpd.replay.chance import CERTAIN, LIKELY
 from rocpd.replay.changes import of_cause
 from rocpd.replay.job import JobGraph
@@ -36,6 +37,7 @@ _BLOCK = 1 << 21  # collectives times members in memory at once
 _FEW_STEPS = 4
 _REGULAR = 4  # stalls equally far apart: they come again
 _LISTED = 8  # steps
+_SEVERAL = 3  # ranks that stall: what they cost together is said
 _PERHAPS = 0.1  # chance above which nothing is said to last
 
 
@@ -255,6 +257,7 @@ def _findings(found: Blame, pieces: Periods, members: Members) -> Iterator[Findi
     for number, cause in enumerate(causes):
         hiding = causes[:number] if cause.is_hidden else []
         yield from _accused(cause, hiding, found, unit, members)
+    yield from _in_turn(causes, found, unit)
     if causes:
         return
     limits = [*_not_compared(found), *_coverage(found)]
@@ -330,6 +333,23 @@ def _accused(cause: Cause, hiding: Sequence[Cause], found: Blame, unit: str, mem
     yield Finding(lasts, "comm.lasting", Verdict.NOTE, confidence, rank, evidence=whom)
 
 
+def _in_turn(causes: Sequence[Cause], found: Blame, unit: str) -> Iterator[Finding]:
+    """Yield what stalls of several ranks cost together: garbage collection, say, comes to one after another."""
+    stalls = [cause for cause in causes if cause.kind is CauseKind.RANK and cause.stalled > _STALLS]
+    if len(stalls) < _SEVERAL:
+        return
+    ranks = sorted(cause.ranks[0] for cause in stalls)
+    steps = sorted({step for cause in stalls for step in cause.stalls})
+    cost = sum(cause.cost for cause in stalls)  # each with those before it removed
+    percent = cost * 100 / found.step_ns
+    text = (
+        f"stalls of ranks {listed(ranks)} cost {readable(cost, 'ns')} of a mean step together ({percent:.2g} %), in "
+        f"{len(steps)} of {len(found.steps)} {unit}: they come to one rank after another"
+    )
+    evidence = {"ranks": ranks, "cost_ns": cost, "cost_percent": percent, "steps": steps}
+    yield Finding(text, "comm.stalls", Verdict.NOTE, Confidence.CERTAIN, evidence=evidence)
+
+
 def _confidence(chance: float, is_stall: bool) -> Confidence:
     if is_stall or chance <= CERTAIN:
         return Confidence.CERTAIN
@@ -352,7 +372,7 @@ def _why(cause: Cause, is_stall: bool, count: int, unit: str) -> str:
     long = readable(cause.in_stalls if is_stall else cause.takes[what], "ns")
     name, _ = cause.largest
     texts = {
-        OF_COMPUTE: f"computes {cause.longer * 100:.2g} % longer" if not is_stall else f"computes {long} longer",
+        OF_COMPUTE: f"computes {long if is_stall else f'{cause.longer * 100:.2g} %'} longer{_mostly(name)}",
         OF_HOST: f"its host takes {long} longer" + (f" ({name})" if name else ""),
         OF_COPIES: f"its copies take {long} longer",
         OF_LINKS: f"transfers take {long} longer than between other ranks",
@@ -363,6 +383,11 @@ def _why(cause: Cause, is_stall: bool, count: int, unit: str) -> str:
     since = f", from step {cause.since} on" if cause.since is not None and unit == "steps" else ""
     often = f", most in {cause.longest} of {count} {unit}" if is_ever else ""
     return f"{texts[what]}{since}{often}"
+
+
+def _mostly(kernel: str) -> str:
+    """Return which kernel takes longer where not all do alike."""
+    return f" (mostly {kernel_name(kernel).short})" if kernel else ""
 
 
 def comes_again(stalls: Sequence[int], last: int) -> str:

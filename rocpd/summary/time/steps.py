@@ -15,7 +15,7 @@ from rocpd.facts.spread import Spread
 from rocpd.facts.timeline import KINDS
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.select.align import Shift
-from rocpd.replay.blame import OF_COMPUTE, OF_COPIES, OF_HOST, OF_LINKS, Cause
+from rocpd.replay.causes import OF_COMPUTE, OF_COPIES, OF_HOST, OF_LINKS, Cause
 from rocpd.summary.grouping import Sums, merge, order_of, ratio
 from rocpd.summary.reading import statistics
 from rocpd.table.human import readable
@@ -102,6 +102,7 @@ class Steps:
         slow: Mapping[tuple[str, int], Cause],
         longest: Mapping[tuple[str, int], Sequence[int]] | None,
         ranks: Mapping[int, Key],
+        hosts: Mapping[int, str | None],
     ) -> list[Row]:
         """One row per step, the longest first; `over_median` compares with whole ones that are no warm-up.
 
@@ -110,6 +111,7 @@ class Steps:
             longest: the ranks that take longest for themselves in a step; None: nobody can say, and it is the one whose
                 marker is clearly longest: where ranks wait for each other that may be one that waits.
             ranks: number of a rank -> how it is called here.
+            hosts: number of a rank -> its host.
         """
         means = {step: sum(times.values()) / len(times) for step, times in self.steps.items()}
         whole = [mean for step, mean in means.items() if step not in self.cut | self.warm_up]
@@ -128,6 +130,7 @@ class Steps:
                     *_grown(slow.get(step), means[step] - typical),
                     int(step in self.warm_up),
                     ratio(*self.periods[step]),
+                    _host_of(slow.get(step), hosts),
                 )
             )
         return sorted(rows, key=lambda row: (-row[4], row[2], row[0], row[1]))
@@ -148,7 +151,12 @@ def _slowest_of(cause: Cause | None, ranks: Mapping[int, Key]) -> Key:
     """Return who makes a slow step slow; nobody of one that is slow on all; nothing of others."""
     if cause is None:
         return ()
-    return ranks[cause.ranks[0]] if cause.ranks else (None,) * len(next(iter(ranks.values())))
+    return _only(cause.ranks, ranks) if cause.ranks else (None,) * len(next(iter(ranks.values())))
+
+
+def _host_of(cause: Cause | None, hosts: Mapping[int, str | None]) -> str | None:
+    """Return the host several ranks of which make a slow step slow."""
+    return hosts[cause.ranks[0]] if cause is not None and len(cause.ranks) > 1 else None
 
 
 def _only(longest: Sequence[int], ranks: Mapping[int, Key]) -> Key:
@@ -168,7 +176,7 @@ def _grown(cause: Cause | None, longer: float) -> Row:
         _GROWN[cause.mainly],
         min(cause.takes[cause.mainly], round(longer)),
         cause.largest[0] or None,
-        cause.ranks[0] if cause.ranks else None,
+        cause.ranks[0] if len(cause.ranks) == 1 else None,
     )
 
 

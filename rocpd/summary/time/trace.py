@@ -20,6 +20,7 @@ from rocpd.facts.operations import KERNEL, Ops, split
 from rocpd.facts.rank import RankReading
 from rocpd.facts.recorders import Recordable, TraceProfiler, recorder_of
 from rocpd.facts.regions import RankRegions, read_recording
+from rocpd.facts.units import steps_of_ranks
 from rocpd.federate.describe import importers_of
 from rocpd.federate.run.rank_reader import Fact, RankReader
 from rocpd.schema.rules.categories import domain_of
@@ -35,6 +36,7 @@ SIZE_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS", "PALS_SIZE
 """Environment variables that hold the number of ranks of a job, the first one that is set counts."""
 
 _WORK_OF_CALLS = ("dispatches", "graphs")
+_CUT = 2  # steps that a recording which begins and ends somewhere may lack
 _LOST = "SELECT value FROM rocpd_metadata WHERE tag = 'recorder_lost_events'"
 _PROCESS = "SELECT environment, extdata FROM rocpd_info_process"
 
@@ -93,6 +95,11 @@ _CHECKS = (
         "clocks of hosts can't be aligned: their collectives do not fit together, as if a clock had been set",
         "fewer than two hosts have clocks that collectives would align",
     ),
+    _Check(
+        "steps",
+        "steps of ranks are missing that other ranks have: their recordings end earlier, or begin later",
+        "fewer than two ranks have steps",
+    ),
     _Check("times", "operations and regions have invalid timestamps: they count as calls, not as time", "no events"),
 )
 
@@ -125,7 +132,7 @@ def trace(reading: Reading) -> Tables:
     yield (answers := reading.each(partial(_counts_of_rank, categories=load(None)), _CHECKED).adding(_added))
     world, counts = _added([answer for _, answer in answers])
     ranks = reading.session.job.left_out + len(reading.session.ranks)
-    counts["clocks"] = _clocks(reading)
+    counts |= {"clocks": _clocks(reading), "steps": _steps(reading)}
     counts |= _unlinked(counts)
     if world:
         counts["ranks"] = _Count(max(0, world - ranks), max(world, ranks), 0)
@@ -154,6 +161,19 @@ def _clocks(reading: Reading) -> _Count:
     if alignment.is_contradicted:
         return _Count(clocks, clocks, len(reading.session.ranks))
     return _Count(0, sum(clock.method in ("collectives", "reference") for clock in alignment.clocks), 0)
+
+
+def _steps(reading: Reading) -> _Count:
+    """Count the steps that ranks lack of those that others of their run have; recordings may cut the outermost two."""
+    every, missing, of, ranks = steps_of_ranks(reading.session, reading.options.step_marker), 0, 0, 0
+    for run in reading.session.job.by_run:
+        known = [set(every[rank.number]) for rank in run if every.get(rank.number)]
+        if len(known) < 2:
+            continue
+        seen = set().union(*known)
+        lacking = [len(seen - own) for own in known if len(seen - own) > _CUT]
+        missing, of, ranks = missing + sum(lacking), of + len(seen) * len(known), ranks + len(lacking)
+    return _Count(missing, of, ranks)
 
 
 def _finding(check: _Check, count: _Count, recorder: TraceProfiler) -> Finding:

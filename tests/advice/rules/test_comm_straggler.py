@@ -18,6 +18,7 @@ from tests.advice.made import found, table
         ({"clock_lower_percent": 0.2, "more_work_items_percent": 8.0}, "equal work"),
         ({"later_ns": 400_000}, "Its host starts it late"),
         ({"stalls": [7], "clock_lower_percent": 0.0}, "--against others"),
+        ({"stalls": [7], "later_ns": 3_000_000}, "garbage collection"),
     ],
 )
 def test_it_suggests_nothing_that_is_known_to_be_otherwise(evidence: dict[str, object], hint: str) -> None:
@@ -26,3 +27,20 @@ def test_it_suggests_nothing_that_is_known_to_be_otherwise(evidence: dict[str, o
     (finding,) = found(COMM_STRAGGLER, {"ranks": ranks, "communication": [{"class": "transfer"}]})
     assert finding.action
     assert hint in finding.action
+
+
+@pytest.mark.parametrize(
+    ("evidence", "rule", "explains"),
+    [
+        ({"stalls": [7], "mainly": "compute"}, "kernel.unstable", True),
+        ({"stalls": [7], "mainly": "host"}, "kernel.unstable", False),
+        ({"mainly": "compute"}, "kernel.unstable", False),
+        ({"link": [1, 5]}, "comm.slow", True),
+        ({"link": [1, 6]}, "comm.slow", False),
+    ],
+)
+def test_it_explains_what_it_brings_with_it(evidence: dict[str, object], rule: str, explains: bool) -> None:
+    """Kernels that take longer in the steps in which a rank is slow, and slow collectives of a slow link."""
+    cause = Finding("rank 0 costs a lot", "comm.straggler", rank=0, evidence=evidence)
+    other = Finding("something else", rule, rank=0, evidence={"group": "1,5"})
+    assert COMM_STRAGGLER.explains(cause, other) == explains

@@ -1,0 +1,125 @@
+"""The causes that cost a job time, with the cost of each, and what replays say of the job besides."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import field
+
+from rocpd.base import frozen
+
+MATCHED_AT_LEAST = 0.5
+"""Of the communication: below it nothing is known of what others wait for."""
+
+_CLEARLY = 1.1  # times as long
+_HIDDEN = 0.5  # of what it costs, that a cause costs alone
+
+
+class CauseKind(enum.StrEnum):
+    """The kinds of causes."""
+
+    RANK = "rank"
+    HOST = "host"
+    LINK = "link"
+    STEP = "step"
+
+
+OF_HOST, OF_COMPUTE, OF_COPIES, OF_LINKS = "host", "compute", "copies", "links"
+"""Parts that a rank takes longer for."""
+
+PARTS = OF_COMPUTE, OF_HOST, OF_COPIES, OF_LINKS
+"""The same in the order of their numbers."""
+
+
+@frozen
+class Cause:
+    """Something whose removal regains time.
+
+    Args:
+        kind: what it is.
+        ranks: whom it concerns: of a link those that it connects.
+        name: of the host, or of the step; empty otherwise.
+        cost: what the replay without it regains of a step, the mean of all [ns]; of a step, of this step.
+        takes: what for -> how much longer a step takes there [ns].
+        largest: name of the operation, call or marker that takes most of it, and how much [ns]; no name where all
+            kernels take longer by much the same share.
+        waiting: share of what ranks wait for each other in collectives that goes with it.
+        chance: probability that it does not last; None of a step.
+        stalls: numbers of the steps in which it takes far longer than in others; of a step, that one.
+        stalled: share of what it takes longer that it takes in these.
+        in_stalls: how much longer each of these takes for what it mainly takes longer, kernels at once once [ns].
+        longest: in how many steps it takes longest of those that compare.
+        since: number of the step from which on a rank takes longer, and before it hardly does; None: no such step.
+        longer: by which share it computes longer than others.
+        alone: what the replay without it alone regains of a step, the mean of all [ns]; of a step, nothing.
+    """
+
+    kind: CauseKind
+    ranks: tuple[int, ...]
+    name: str
+    cost: int
+    takes: Mapping[str, int]
+    largest: tuple[str, int]
+    waiting: float
+    chance: float | None = None
+    stalls: tuple[int, ...] = ()
+    stalled: float = 0.0
+    in_stalls: int = 0
+    longest: int = 0
+    since: int | None = None
+    longer: float = 0.0
+    alone: int = 0
+
+    @property
+    def costs(self) -> int:
+        """The time that a step would take less without it, and without those before it where these hide it [ns].
+
+        This is said of it everywhere: `rocpd whatif` regains so much.
+        """
+        return self.cost if self.is_hidden else self.alone
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether most of what it costs shows only once those before it are removed."""
+        return self.alone < _HIDDEN * self.cost
+
+    @property
+    def mainly(self) -> str:
+        """The part that takes longest; the host where that is clear: it takes longer, too, where waits are lost."""
+        devices = {what: time for what, time in self.takes.items() if what != OF_HOST}
+        most = max(devices, key=devices.__getitem__)
+        return OF_HOST if self.takes[OF_HOST] > _CLEARLY * devices[most] else most
+
+
+@frozen
+class Blame:
+    """The time that a job loses, and to what.
+
+    Args:
+        steps: numbers of the steps that count.
+        step_ns: how long a step takes: from the first to the last point of all, by the number of steps [ns].
+        lost_ns: what a step would take less, were everything as usual [ns].
+        causes: ranks, hosts and links, those first that cost most; each with those before it removed.
+        slow: number of a slow step -> its cause: the rank that makes it so, or all of a host; no rank: all are alike.
+        longest: number of a step -> the ranks that take clearly longest for themselves, where some do.
+        compared: rank -> share of its time of computing that compares with that of others.
+        computes: rank -> its time of computing by what others usually take for the same.
+        matched: share of the time in communication kernels whose partners are known.
+        suspect: the rank that takes longest for itself, and lastingly so; its cost is not asked. None: none does.
+    """
+
+    steps: tuple[int, ...]
+    step_ns: float
+    lost_ns: float
+    causes: tuple[Cause, ...] = ()
+    slow: Mapping[int, Cause] = field(default_factory=dict)
+    longest: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    compared: Mapping[int, float] = field(default_factory=dict)
+    computes: Mapping[int, float] = field(default_factory=dict)
+    matched: float = 1.0
+    suspect: Cause | None = None
+
+    @property
+    def is_matched(self) -> bool:
+        """Whether enough of the communication is matched to say what others wait for."""
+        return self.matched >= MATCHED_AT_LEAST

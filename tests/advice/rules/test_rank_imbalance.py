@@ -1,0 +1,29 @@
+"""Ranks with more to do: all that have as much are named, and a replay says what one of them alone would gain."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from rocpd.advice.rules.balance import RANK_IMBALANCE
+from tests.advice.made import JOB, found
+
+
+@pytest.mark.parametrize(
+    ("last", "text", "rank", "changes"),
+    [
+        (1.199, "ranks 2-3 have 1.20 times", None, []),
+        (0.9, "rank 2 has 1.20 times", 2, ["--without rank:2"]),
+    ],
+)
+def test_it_names_all_ranks_with_as_much(last: float, text: str, rank: int | None, changes: list[str]) -> None:
+    """The ranks of a stage with more layers compare with nothing but each other."""
+    by_mean = {0: 0.8, 1: 0.8, 2: 1.2, 3: last}
+    job = replace(JOB, ranks=tuple(by_mean), shares={each: {"compute": 60.0} for each in by_mean})
+    rows = [{"rank": each, "compute_ns": 1e6 * times, "compute_by_mean": times} for each, times in by_mean.items()]
+    (finding,) = found(RANK_IMBALANCE, {"ranks": rows}, job)
+    assert text in finding.text
+    assert finding.rank == rank
+    assert finding.gain_percent == pytest.approx(60 * (1 - 1 / 1.2))
+    assert [str(change) for change in RANK_IMBALANCE.without(finding)] == changes

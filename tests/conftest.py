@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 # On a busy machine an example takes as long as it takes.
-settings.register_profile("rocpd", deadline=None, max_examples=sized(16, 1000))
+settings.register_profile("rocpd", deadline=None, max_examples=sized(12, 1000))
 settings.load_profile("rocpd")
 
 DATA = Path(os.environ.get("ROCPD_TEST_DATA", Path(__file__).parent.parent.parent / "shared" / "data"))

@@ -151,7 +151,7 @@ MANY = (
 def test_more_than_500_ranks_in_one_file(tmp_path: Path, sqlite3_shell: Shell) -> None:
     """Each view over so many ranks takes seconds: the shell reads some, the session others."""
     path = many(tmp_path / "many.db")
-    in_shell, here = sample(MANY, 8, 1), sample(MANY, 8)
+    in_shell, here = sample(MANY, 16, 1), sample(MANY, 16)
     said = sqlite3_shell(path, ";\n".join(sql for sql, _ in in_shell))
     assert said.splitlines() == ["|".join(map(str, row)) for _, row in in_shell]
     with rocpd.connect(path) as session:

@@ -44,11 +44,11 @@ def replayed(finding: Finding, rule: Rule, replays: Callable[[], Replays]) -> Fi
     if not changes:
         return finding
     try:
-        predicted = replays().predict([*first, *changes])
         before = replays().predict(first).gain if first else 0.0
-        if rule.otherwise and predicted.gain < _NOTHING:
+        predicted = replays().predict([*first, *changes])
+        if rule.otherwise and predicted.gain - before < _NOTHING:
             action, changes = rule.otherwise
-            predicted, finding = replays().predict(changes), replace(finding, action=action)
+            predicted, finding = replays().predict([*first, *changes]), replace(finding, action=action)
     except RocpdError:  # nothing of that in the steps that count
         return finding
     if rule.is_bounded and predicted.gain * 100 > (finding.gain_percent or 0.0):

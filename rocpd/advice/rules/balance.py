@@ -144,8 +144,8 @@ def _meanwhile(row: Row, step: str, named: int | None) -> str:
     """Say what grew most in a step, on which rank; `named`: the rank that is said to be slowest."""
     if row["grew"] is None:
         return ""
-    on = "" if row["grew_rank"] in (named, None) else f" on rank {row['grew_rank']}"
-    on = f" on all of {row['grew_host']}" if row["grew_host"] else on
+    rank, host = row["grew_rank"], row["grew_host"]
+    on = f" on all of {host}" if host else "" if rank in (named, None) else f" on rank {rank}"
     return f"; in {step}{on}: {how_grown(row['grew'], row['grew_by_ns'], row['grew_in'])}"
 
 

@@ -252,8 +252,8 @@ def _begin(reader: RankReader, asked: _First) -> tuple[_Begun, Row, list[Communi
     pattern, is_alone = asked.pattern, asked.is_alone
     fact = _BEGUN.of(pattern.pattern, pattern.flags, is_alone)
     begun = reader.once(fact, lambda: _read_first(reader, pattern, is_alone))
-    meets = asked.meet and len(begun.steps) < asked.below
-    return begun, asked.span(reader) if asked.span else (), asked.meet(reader) if asked.meet and meets else None
+    meet = asked.meet if len(begun.steps) < asked.below else None
+    return begun, asked.span(reader) if asked.span else (), meet(reader) if meet else None
 
 
 def _read_first(reader: RankReader, pattern: re.Pattern[str], is_alone: bool) -> _Begun:

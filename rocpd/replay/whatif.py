@@ -278,18 +278,23 @@ class Replays:
 
     def _binds(self, job: JobGraph, times: Ints) -> Iterator[Binding]:
         """Yield what the steps that count wait for: back from the last point, each time to what came last."""
-        points, edges, first = job.points, job.edges, job.edges.first
+        points, edges = job.points, job.edges
+        columns = edges.first, edges.source, edges.lag, times
+        first, source, lag, came = (column.data for column in columns)  # items of it are Python's numbers
         inside = job.order[self.blaming.counts[job.order]]  # of points that come last together the first
         begin = self.blaming.begin(times) if len(inside) else 0
         at = int(inside[np.argmax(times[inside])]) if len(inside) else -1
         path: list[int] = []
         by: list[int] = []
-        while at >= 0 and times[at] > begin:
-            those = slice(first[at], first[at + 1])
-            after = times[edges.source[those]] + edges.lag[those]
+        while at >= 0 and came[at] > begin:
+            last, latest = -1, 0
+            for each in range(first[at], first[at + 1]):
+                after = came[source[each]] + lag[each]
+                if last < 0 or after > latest:
+                    last, latest = each, after
             path.append(at)
-            by.append(int(first[at]) + int(after.argmax()) if len(after) else -1)
-            at = int(edges.source[by[-1]]) if by[-1] >= 0 else -1
+            by.append(last)
+            at = source[last] if last >= 0 else -1
         row, edge = np.array(path, np.int64), np.array(by, np.int64)
         since = np.where(edge >= 0, np.maximum(begin, times[edges.source[edge]]), begin)
         passed = times[row] - since

@@ -142,7 +142,7 @@ class Paths:
         """Return the path of a range on its thread, and whether a step is part of it."""
         rows = [row]
         while rows[-1] not in self.known:
-            rows.append(self.nesting.parents.get(rows[-1], -1))
+            rows.append(int(self.nesting.around[rows[-1]]))
         for inner, outer in zip(rows[-2::-1], rows[:0:-1], strict=True):
             path, has_step = self.known[outer]
             self.known[inner] = (*path, folded(self.ranges[inner].text)), has_step or inner in self.steps

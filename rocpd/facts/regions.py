@@ -22,10 +22,12 @@ from rocpd.facts.columns import (
     Select,
     as_text,
     columns,
+    different,
     distinct,
     grouped,
     read_all,
     read_before,
+    runs,
     shared,
     statement,
 )
@@ -45,11 +47,11 @@ class Nesting:
     """The ranges of a rank, thread by thread.
 
     Args:
-        parents: row -> row of the range around it; without those that nothing is around.
+        around: row of the range around each; -1: none.
         segments: thread -> times from which another range is the innermost [ns], and which; -1: none.
     """
 
-    parents: dict[int, int]
+    around: Ints
     segments: dict[int | None, tuple[Ints, Ints]]
 
     def innermost(self, threads: Ints, times: Ints) -> Ints:
@@ -65,20 +67,62 @@ class Nesting:
         """Yield a range and those around it, from the inside out; nothing for -1."""
         while row >= 0:
             yield row
-            row = self.parents.get(row, -1)
+            row = int(self.around[row])
 
 
 def nest_times(start: Ints, end: Ints, thread: Ints | None = None) -> Nesting:
-    """Return how ranges without texts lie in each other, as `nest`.
+    """Return how ranges without texts lie in each other, as `nest`; one without length is in what is open around it.
 
     Args:
         start, end: of each range [ns].
-        thread: its thread; None: all are of one.
+        thread: its thread; None: all are of thread 0.
     """
-    kept = (end > start).nonzero()[0]
-    if thread is None:
-        return _nested_in(start, end, [(None, kept)])
-    return _nested_in(start, end, ((key, kept[rows]) for (key,), rows in grouped([thread[kept]])))
+    thread = np.zeros(len(start), np.int64) if thread is None else thread
+    has_length = end > start
+    kept, empty = has_length.nonzero()[0], (~has_length).nonzero()[0]
+    nesting = _nested_in(start, end, ((key, kept[rows]) for (key,), rows in grouped([thread[kept]])))
+    nesting.around[empty] = nesting.innermost(thread[empty], start[empty])
+    return nesting
+
+
+def own_times(start: Ints, end: Ints, around: Ints) -> Ints:
+    """Return the time of each range outside of those inside it; what two inside both cover counts once [ns].
+
+    >>> own_times(np.array([0, 1, 2, 8]), np.array([9, 5, 7, 9]), np.array([-1, 0, 0, 0])).tolist()
+    [2, 4, 5, 1]
+
+    Args:
+        start, end: of ranges [ns].
+        around: row of the range around each; -1: none.
+    """
+    inner = (around >= 0).nonzero()[0]
+    inner = inner[np.lexsort((start[inner], around[inner]))]
+    outer = around[inner]
+    first, count = runs(outer)
+    ends, which = different(end[inner])
+    family = np.arange(len(first)).repeat(count) * len(ends)  # of each outer range the latest end so far is found apart
+    covered = np.empty(len(inner), np.int64)
+    covered[1:] = ends[(np.maximum.accumulate(which + family) - family)[:-1]]
+    covered[first] = start[outer[first]]
+    own = end - start
+    np.subtract.at(own, outer, np.maximum(end[inner] - np.maximum(start[inner], covered), 0))
+    return own
+
+
+def depths(around: Ints) -> Ints:
+    """Return how many ranges are around each one.
+
+    Args:
+        around: row of the range around each; -1: none.
+    """
+    depth = np.zeros(len(around), np.int64)
+    rows, outer = np.arange(len(around)), around
+    while len(rows):
+        inside = outer >= 0
+        rows, outer = rows[inside], outer[inside]
+        depth[rows] += 1
+        outer = around[outer]
+    return depth
 
 
 def nest(ranges: Sequence[MarkerRange], rows: Iterable[int] | None = None, thread: int | None = None) -> Nesting:
@@ -103,7 +147,7 @@ def nest(ranges: Sequence[MarkerRange], rows: Iterable[int] | None = None, threa
 
 def _nested_in(start: Ints, end: Ints, threads: Iterable[tuple[int | None, Ints]]) -> Nesting:
     """Return how ranges lie in each other, of threads with the rows of their ranges, none of which is empty."""
-    parents: dict[int, int] = {}
+    around = np.full(len(start), -1, np.int64)
     segments: dict[int | None, tuple[Ints, Ints]] = {}
     for key, rows in threads:
         ordered = rows[np.lexsort((rows, -end[rows], start[rows]))]
@@ -115,10 +159,9 @@ def _nested_in(start: Ints, end: Ints, threads: Iterable[tuple[int | None, Ints]
             since, inside = _proper_segments(*times, depth, outer)
         else:
             since, inside, outer = _crossing_segments(times[0].tolist(), times[1].tolist())
-        within = (outer >= 0).nonzero()[0]
-        parents.update(zip(ordered[within].tolist(), ordered[outer[within]].tolist(), strict=True))
+        around[ordered] = np.where(outer >= 0, ordered[outer], -1)
         segments[key] = since, np.where(inside >= 0, ordered[inside], -1)
-    return Nesting(parents, segments)
+    return Nesting(around, segments)
 
 
 def _around(depth: Ints) -> Ints:
@@ -274,7 +317,7 @@ def marked_threads(regions: RankRegions, names: Names) -> dict[int, Course]:
 
 def innermost(ranges: RankRegions) -> Course:
     """Return, for the ranges of one thread, the number of the name of the one that is open and started last."""
-    since, rows = nest_times(ranges.start, ranges.end).segments.get(None, (_NO_TIMES, _NO_TIMES))
+    since, rows = nest_times(ranges.start, ranges.end).segments.get(0, (_NO_TIMES, _NO_TIMES))
     return Course.of(since, np.where(rows >= 0, ranges.name[rows], NULL), NULL)
 
 
@@ -329,7 +372,7 @@ def counted_steps(reader: RankReader, pattern: re.Pattern[str]) -> Iterator[Coun
             yield CountedStep(text, seen[text], number, *ranges.counted[row])
 
 
-_NESTING = Fact("nesting", 1, (Nesting,))
+_NESTING = Fact("nesting", 2, (Nesting,))
 
 
 def read_nesting(reader: RankReader) -> Nesting:

@@ -20,7 +20,7 @@ from rocpd.facts.memory import changes, read_allocations, read_callers
 from rocpd.facts.operations import OperationNames, Ops, kinds_of, link, read_ops, started
 from rocpd.facts.places import SEPARATOR, read_origins, through_steps
 from rocpd.facts.rank import By, Options, RankReading, RankWindow
-from rocpd.facts.regions import nest_times, read_ranges, read_regions, read_steps
+from rocpd.facts.regions import depths, nest_times, own_times, read_ranges, read_regions, read_steps
 from rocpd.facts.timeline import HIDES_COMMUNICATION, HIDES_COPIES, KINDS, PARTS, divided, inside
 from rocpd.facts.units import (
     RankTime,
@@ -227,28 +227,21 @@ def _nested_calls(reader: RankReader) -> Sequence[Any]:
     """Return the columns of `nested_calls` of one rank."""
     reading = RankReading.of(reader, {})
     regions, names = read_regions(reading)
-    nesting = nest_times(regions.start, regions.end, regions.thread)
-    parents = np.array([nesting.parents.get(row, -1) for row in range(len(regions.start))], np.int64)
-    length = regions.end - regions.start
-    inside = np.zeros(len(length), np.int64)
-    np.add.at(inside, parents[parents >= 0], length[parents >= 0])
-    depth = np.zeros(len(length), np.int64)
-    for row in np.argsort(regions.start, kind="stable").tolist():
-        depth[row] = depth[parents[row]] + 1 if parents[row] >= 0 else 0
+    around = nest_times(regions.start, regions.end, regions.thread).around
     steps = through_steps(reading.reader, is_step(STEP_MARKER))
-    parent_ids = np.where(parents >= 0, regions.id[np.maximum(parents, 0)], NULL) if len(parents) else parents
+    parent_ids = np.where(around >= 0, regions.id[around], NULL)
     return [
         regions.id.tolist(),
         _nulls(parent_ids),
-        depth.tolist(),
+        depths(around).tolist(),
         _nulls(regions.thread),
         [names.texts[name] for name in regions.name.tolist()],
         [names.texts[category] for category in regions.category.tolist()],
         [key[0] for key in steps.at(regions.start)],
         regions.start.tolist(),
         regions.end.tolist(),
-        length.tolist(),
-        np.maximum(length - inside, 0).tolist(),  # inner ones overlap in damaged files
+        (regions.end - regions.start).tolist(),
+        own_times(regions.start, regions.end, around).tolist(),
     ]
 
 

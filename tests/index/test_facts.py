@@ -288,7 +288,7 @@ DEFINITIONS = {
     "markers 1": "d840823b5d11",
     "measured 2": "d5704e9d7ddf",
     "memory 1": "b69f035f7110",
-    "nesting 1": "ed05a1e569ff",
+    "nesting 2": "8d0d4e07a913",
     "operations 1": "6c2bdb560b45",
     "operators 1": "36f944bd54db",
     "rates 1": "c905d36d4392",

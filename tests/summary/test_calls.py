@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterable
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
+from rocpd.base import Ints
 from rocpd.facts.rank import By, Options
-from rocpd.summary.host.calls import folded, nested, own_times, speedscope
+from rocpd.facts.regions import Nesting, nest_times
+from rocpd.summary.host.calls import folded, speedscope
 from rocpd.summary.reading import Reading
 from rocpd.table.palette import Screen
 from tests.build import GPU2, TraceBuilder
@@ -72,27 +71,6 @@ def test_every_way_to_lie(ranges: list[tuple[int, int, str]], expected: list[obj
     for stack, (start, end, name) in enumerate(ranges, 1):
         trace.region(name, start + 1, end + 1, stack=stack)
     assert cells(open_job(trace), "calls", "depth name cpu_ns cpu_self_ns") == expected
-
-
-RANGES = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 20)), min_size=1, max_size=14)
-
-
-@given(RANGES)
-def test_own_times_add_up_to_what_any_range_covers(sizes: list[tuple[int, int]]) -> None:
-    """Each lies in the one around it; own time is never negative; where all nest, own times are the union."""
-    ranges = sorted(((start, start + size) for start, size in sizes), key=lambda r: (r[0], -r[1]))
-    around = nested(ranges)
-    starts, ends = zip(*ranges, strict=True)
-    own = own_times(starts, ends, enumerate(around))
-    assert all(
-        ranges[outer][0] <= ranges[row][0] <= ranges[row][1] <= ranges[outer][1]
-        for row, outer in enumerate(around)
-        if outer >= 0
-    )
-    assert min(own) >= 0
-    covered = {at for start, end in ranges for at in range(start, end)}
-    crossing = any(a[0] < b[0] < a[1] < b[1] for a in ranges for b in ranges)
-    assert sum(own) >= len(covered) if crossing else sum(own) == len(covered)
 
 
 def test_threads_and_ranks(open_job: OpenJob) -> None:
@@ -169,11 +147,11 @@ def test_trees_of_streams_are_parts_of_one(open_job: OpenJob, monkeypatch: pytes
         trace.kernel("k", 1000, 1000 + stack, stack=stack, stream=stack % 20 + 1)
     threads: list[int] = []
 
-    def counted(ranges: Iterable[tuple[int, int]]) -> list[int]:
+    def counted(start: Ints, end: Ints, thread: Ints) -> Nesting:
         threads.append(1)
-        return nested(ranges)
+        return nest_times(start, end, thread)
 
-    monkeypatch.setattr("rocpd.summary.host.calls.nested", counted)
+    monkeypatch.setattr("rocpd.summary.host.calls.nest_times", counted)
     rows = cells(open_job(trace), "calls", "stream name gpu_ns", "stream")
     assert len(threads) == 1
     assert len(rows) == 2 + 20

@@ -17,7 +17,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
-from itertools import groupby, zip_longest
+from itertools import groupby
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -26,10 +26,10 @@ from rocpd.base import NULL, Ints, Row, by_key
 from rocpd.base.texts import visible
 from rocpd.base.version import __version__
 from rocpd.chart.model import FlameFrame, Flames
-from rocpd.facts.columns import Names, grouped
+from rocpd.facts.columns import Names, different, grouped, numbered
 from rocpd.facts.operations import OperationNames, read_ops
 from rocpd.facts.rank import LANES, By, Key, RankReading
-from rocpd.facts.regions import RankRegions, read_regions
+from rocpd.facts.regions import RankRegions, depths, nest_times, own_times, read_regions
 from rocpd.facts.spread import total
 from rocpd.facts.stacks import frame_of
 from rocpd.federate.open.identify import Rank
@@ -142,44 +142,6 @@ class CallTree:
         return part
 
 
-def nested(ranges: Iterable[tuple[int, int]]) -> list[int]:
-    """Return for each range of one thread which is around it; -1: none.
-
-    Args:
-        ranges: start and end [ns], outer ones first: sorted by start, then the longest first.
-    """
-    around: list[int] = []
-    opened: list[tuple[int, int]] = []  # end and row
-    crossed = False
-    for row, (start, end) in enumerate(ranges):
-        while opened and opened[-1][0] <= start:
-            opened.pop()
-        if crossed:  # badly nested ranges end in any order
-            opened = [item for item in opened if item[0] > start]
-            crossed = len(opened) > 1
-        crossed = crossed or (bool(opened) and opened[-1][0] < end)
-        around.append(next((outer for until, outer in reversed(opened) if until >= end), -1))
-        if end > start:
-            opened.append((end, row))
-    return around
-
-
-def own_times(start: Sequence[int], end: Sequence[int], around: Iterable[tuple[int, int]]) -> list[int]:
-    """Return the time of each range outside of those inside it; what two inside both cover counts once [ns].
-
-    Args:
-        start, end: of ranges [ns].
-        around: a range and the one that is around it, in the order of their starts; -1: none.
-    """
-    times = [until - since for since, until in zip(start, end, strict=True)]
-    covered = list(start)
-    for row, outer in around:
-        if outer >= 0:
-            times[outer] -= max(end[row] - max(start[row], covered[outer]), 0)
-            covered[outer] = max(end[row], covered[outer])
-    return times
-
-
 def calls(reading: Reading) -> Tables:
     """Return the tree as a table, from the top down; or regions by name, wherever they lie.
 
@@ -260,28 +222,44 @@ def _read_trees(reading: RankReading) -> RankTrees:
 
 def _grown(reading: RankReading, regions: RankRegions, gpu: Ints) -> tuple[dict[Key, CallTree], Ints]:
     """Return trees of all regions, each of which launched `gpu` ns, and the row of each region in its tree."""
-    trees: dict[Key, CallTree] = {}
-    row_of = np.empty(len(gpu), np.int64)
-    for (thread,), some in grouped([regions.thread]):
-        known = None if thread == NULL else thread
-        key = (reading.rank.number, known) if reading.options.by is By.RANK else reading.key(NULL)
-        tree = trees.setdefault(key, CallTree())
-        start, end, name = (column[some].tolist() for column in (regions.start, regions.end, regions.name))
-        around = nested(zip(start, end, strict=True))
-        own = own_times(start, end, enumerate(around))
-        rows: list[int] = []
-        for outer, code in zip(around, name, strict=True):
-            rows.append(tree.paths.setdefault((rows[outer] if outer >= 0 else -1, code), len(tree.paths)))
-        length = regions.end[some] - regions.start[some]
-        # In columns: adding region by region takes twice as long.
-        exact = np.int64 if total(length) < 1 << 63 else object
-        sums = np.zeros((4, len(tree.paths)), exact if gpu.dtype == np.int64 else object)
-        for of_paths, values in zip(sums, (np.ones_like(length), length, np.array(own, exact), gpu[some]), strict=True):
-            np.add.at(of_paths, rows, values)
-        every = zip_longest(tree.sums, sums.T.tolist(), fillvalue=(0, 0, 0, 0))
-        tree.sums = [[*map(operator.add, *both)] for both in every]
-        row_of[some] = rows
+    around = nest_times(regions.start, regions.end, regions.thread).around
+    length, own = regions.end - regions.start, own_times(regions.start, regions.end, around)
+    threads, which = different(regions.thread)
+    has_trees = reading.options.by is By.RANK  # of threads
+    keys = [(reading.rank.number, None if thread == NULL else thread) for thread in threads.tolist()]
+    tree = which if has_trees else np.zeros_like(which)
+    path, head = _paths(around, tree, regions.name, which)
+    exact = np.int64 if total(length) < 1 << 63 and gpu.dtype == np.int64 else object
+    sums = np.zeros((4, len(head)), exact)
+    for of_paths, values in zip(sums, (np.ones_like(length), length, own, gpu), strict=True):
+        np.add.at(of_paths, path, values.astype(exact, copy=False))
+    above = np.where(around[head] >= 0, path[around[head]], -1)
+    trees, row_of = {}, path
+    for (number,), rows in grouped([tree[head]]):
+        first = int(rows[0])  # its paths stand together
+        outer = np.maximum(above[rows] - first, -1)
+        columns = (outer, regions.name[head[rows]], *sums[:, rows])
+        trees[keys[number] if has_trees else reading.key(NULL)] = CallTree(*(column.tolist() for column in columns))
+        row_of = np.where(tree == number, path - first, row_of)
     return trees, row_of
+
+
+def _paths(around: Ints, tree: Ints, name: Ints, thread: Ints) -> tuple[Ints, Ints]:
+    """Return the path of each region, numbered as they come thread by thread, and the first region of each path."""
+    depth, path, count = depths(around), np.zeros(len(around), np.int64), 0
+    for _, rows in grouped([depth]):
+        outer = around[rows]
+        path[rows] = numbered(np.where(outer >= 0, path[outer], tree[rows]), name[rows]) + count
+        count = int(path[rows].max()) + 1
+    place = np.empty(len(path), np.int64)
+    order = np.argsort(thread, kind="stable")
+    place[order] = np.arange(len(order))
+    first = np.full(count, len(order))
+    np.minimum.at(first, path, place)
+    number = np.empty(count, np.int64)
+    come = np.argsort(first)
+    number[come] = np.arange(count)
+    return number[path], order[first[come]]
 
 
 def _rows(key: Key, tree: CallTree, names: Names, is_lane: bool) -> Iterator[Row]:

@@ -13,6 +13,7 @@ from rocpd.base import Ints, Row
 from rocpd.facts.columns import grouped
 from rocpd.facts.operations import OperationNames, Ops, launch_calls, read_ops
 from rocpd.facts.rank import Key, RankReading
+from rocpd.facts.regions import own_times
 from rocpd.facts.spread import total
 from rocpd.facts.torch_operators import (
     BACKWARD,
@@ -25,7 +26,6 @@ from rocpd.facts.torch_operators import (
 )
 from rocpd.federate.run.rank_reader import Fact
 from rocpd.summary.grouping import Sums, all_added, merge, most_first, nothing, percent, ratio, rows_of
-from rocpd.summary.host.calls import own_times
 from rocpd.summary.reading import Reading, Tables
 from rocpd.summary.result import Field, by_name, table_of
 
@@ -221,7 +221,7 @@ def _times_of_phases(operators: TorchOperators, ops: Ops, launched_at: tuple[Int
     phases: list[str | None] = [*operators.phases()]
     times: dict[str | None, Sums] = {}
     for row in operators.counts.nonzero()[0].tolist():
-        if row not in operators.nesting.parents:
+        if operators.nesting.around[row] < 0:
             merge(times, {phases[row]: Sums((1, int(operators.end[row] - operators.start[row]), 0, 0))})
     places = [nesting.innermost(*launched_at) for nesting in (operators.nesting, operators.optimizers)]
     for (operator, optimizer), rows in grouped(places):
@@ -240,14 +240,14 @@ def _phase_rows(key: Key, times: Mapping[str | None, Sums]) -> Iterator[Row]:
 
 def _add_calls(operators: TorchOperators, sums: _Work, tables: Sequence[str]) -> None:
     """Add calls and their time on the CPU; of operators in others of their kind the outermost has the time."""
-    start, end = operators.start.tolist(), operators.end.tolist()
-    own = own_times(start, end, operators.nesting.parents.items())
+    length = (operators.end - operators.start).tolist()
+    own = own_times(operators.start, operators.end, operators.nesting.around).tolist()
     for row in operators.counts.nonzero()[0].tolist():
         _, *around = operators.nesting.path(row)
         outer = {kind for each in around for kind in _kinds(operators, each, tables)}
         flops = flops_of(operators.names[row], operators.sizes[row], operators.values[row])
         for kind in _kinds(operators, row, tables):
-            cpu = 0 if kind in outer else end[row] - start[row]
+            cpu = 0 if kind in outer else length[row]
             merge(sums, {kind: Sums((1, cpu, own[row], flops or 0, int(flops is not None), 0, 0, 0, 0))})
 
 

@@ -383,32 +383,31 @@ _OF_VERDICT = {ChangeVerdict.SLOWER: Verdict.PROBLEM, ChangeVerdict.UNCLEAR: Ver
 
 def _verdict(comparison: Comparison) -> Finding:
     decision, metric = comparison.decision, comparison.metric
-    # How much it cost is a fact of the recordings, however uncertain it is whether others cost as much.
-    is_open = decision.verdict is ChangeVerdict.UNCLEAR and bool(decision.ratio) and decision.noise is not None
-    parts, interval = [f"{decision.verdict}: {comparison.subject.measured}"], ""
+    change, interval = comparison.subject.measured, ""
     evidence: dict[str, object] = {"margin_percent": decision.margin * 100}
     if decision.ratio:
         before, after = (readable(value, metric.unit) for value in decision.medians)
         estimate = (decision.ratio.estimate - 1) * 100
         ends = [(end - 1) * 100 for end in (decision.ratio.low, decision.ratio.high) if end is not None]
-        said = [f"{end:+.1f}" for end in ends]
-        interval = f" [{', '.join(said)}]" if len(set(said)) > 1 else ""
-        parts[0] += f" {before} -> {after}, {estimate:+.1f} %{' in these recordings' if is_open else interval}"
+        said = dict.fromkeys(f"{end:+.1f}" for end in ends)
+        change += f" {before} -> {after}, {estimate:+.1f} %"
+        interval = f" [{', '.join(said)}]" if len(said) > 1 else ""
         evidence |= {"change_percent": estimate, **dict(zip(("low_percent", "high_percent"), ends, strict=False))}
-    if decision.noise is None:
-        parts.append(comparison.subject.counted)
-    else:
+    parts = [comparison.subject.counted]
+    if decision.noise is not None:
         deviate = "taken to deviate" if decision.is_assumed else "deviate"
-        noise = max(decision.noise, 1e-4) * 100
-        front = f"whether other runs differ as much is open{interval}: " if is_open else ""
-        parts.append(f"{front}{comparison.subject.counted}, runs {deviate} by {noise:.2g} %")
+        parts[0] += f", runs {deviate} by {max(decision.noise, 1e-4) * 100:.2g} %"
     parts.append(f"margin {decision.margin * 100:.3g} %")
     if decision.reason:
         parts.append(decision.reason)
     if decision.needed:
         parts.append(f"about {decision.needed} runs a side would tell")
+    front = f"{decision.verdict}: {change}{interval}; "
+    if decision.verdict is ChangeVerdict.UNCLEAR and decision.ratio and decision.noise is not None:
+        # How much it cost is a fact of the recordings, however uncertain it is whether others cost as much.
+        front = f"{change} in these recordings. Unclear whether other runs differ as much{interval}: "
     verdict = _OF_VERDICT.get(decision.verdict, Verdict.NONE)
-    return Finding("; ".join(parts), "diff.verdict", verdict, decision.confidence, evidence=evidence)
+    return Finding(front + "; ".join(parts), "diff.verdict", verdict, decision.confidence, evidence=evidence)
 
 
 def _of_runs(

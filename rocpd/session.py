@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from rocpd.federate.run.calculated import Calculation, Load
     from rocpd.federate.run.rank_reader import FactStore
     from rocpd.federate.run.request import Columnar
-    from rocpd.federate.select.clocks import ClockLine
+    from rocpd.federate.select.clocks import ClockJump, ClockLine
     from rocpd.redact.options import RedactOptions
     from rocpd.replay.answer import WhatIf
     from rocpd.summary.result import Summary
@@ -382,7 +382,7 @@ def advise(inputs: Inputs = None, *, thresholds: str | Path | None = None) -> Ad
         return session.advise(thresholds=thresholds)
 
 
-def _clock_lines(job: Job, clocks: Mapping[int, int]) -> Sequence[ClockLine | None]:
+def _clock_lines(job: Job, clocks: Mapping[int, int]) -> Sequence[ClockLine | ClockJump | None]:
     from rocpd.facts.communication.meetings import clock_lines
 
     return clock_lines(job, clocks)

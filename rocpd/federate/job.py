@@ -41,7 +41,7 @@ from rocpd.schema.load import TABLES, table
 from rocpd.schema.render import RankTables
 
 if TYPE_CHECKING:
-    from rocpd.federate.select.clocks import ClockLine
+    from rocpd.federate.select.clocks import ClockJump, ClockLine
 
 Derived = TypeVar("Derived")
 Item = TypeVar("Item")
@@ -52,7 +52,7 @@ SPANS_OF_RANKS = "spans"
 """Under which a job knows `Job.spans`, for whoever reads them with something else."""
 
 
-Aligner: TypeAlias = "Callable[[Job, Mapping[int, int]], Sequence[ClockLine | None]]"
+Aligner: TypeAlias = "Callable[[Job, Mapping[int, int]], Sequence[ClockLine | ClockJump | None]]"
 """Measures how clocks are aligned, given the job, and rank -> number of its clock.
 
 Raises ContradictionError of `rocpd.federate.select.clocks`."""

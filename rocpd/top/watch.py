@@ -279,7 +279,7 @@ class Watch:
         job, *findings = [finding.text for finding in conclude(session, tables)]
         parts = {str(row[0]): float(row[3]) for row in _rows(tables, "budget")}
         kernels, alignment = tuple(_kernels(tables)), session.job.alignment
-        problems = (alignment.note,) if alignment.is_contradicted and alignment.note else ()
+        problems = (alignment.note,) if (alignment.contradicted or alignment.jumps) and alignment.note else ()
         said = job, (), looked_at, parts, (), tuple(findings), kernels, problems
         return Glance(time.time(), state, *said, runs=session.runs), tables
 

@@ -8,6 +8,7 @@ import pytest
 
 import rocpd
 from rocpd.federate.merge import merge
+from rocpd.replay.whatif import what_if
 from rocpd.simulator import JobOptions, simulate
 from tests.build import TraceBuilder
 from tests.conftest import OpenJob
@@ -129,6 +130,21 @@ def test_clocks_that_contradict_each_other_are_a_problem(tmp_path: Path) -> None
     files = simulate(JobOptions(tmp_path / "job", ranks=4, nodes=2, steps=9, seed=11, plant="clock-step"))
     with rocpd.connect(files) as session:
         assert problems(session) == ["clocks"]
+
+
+def test_a_clock_that_was_set_is_named_and_what_is_slow_too(tmp_path: Path) -> None:
+    """The jump is taken out of times on the common line, so that ranks compare and changes can be tried."""
+    plants = "clock-step,slow-node"
+    files = simulate(JobOptions(tmp_path / "job", ranks=8, nodes=4, steps=24, seed=71, plant=plants))
+    with rocpd.connect(files) as session:
+        first = cells(session, "trace", "verdict meaning")[0]
+        verdict = [finding.text for finding in session.summary("ranks").findings]
+        tried = what_if(session).together
+    assert first[0] == "problem"
+    assert str(first[1]).startswith("the clock of gpu-node-00 was set by +2.0 ms, 44 ms")
+    assert str(first[1]).endswith(": taken out of its times on the common line")
+    assert any(text.startswith("gpu-node-00 (ranks 0-1) costs ") for text in verdict)
+    assert 0.9 * tried.step_ns < tried.predicted_step_ns < 0.99 * tried.step_ns
 
 
 def test_kernels_alone_are_a_kernel_trace(open_job: OpenJob) -> None:

@@ -12,7 +12,14 @@ import pytest
 
 from rocpd.base import NULL, Floats, Ints
 from rocpd.federate.select.align import Shift
-from rocpd.federate.select.clocks import ClockLine, ContradictionError, Meetings, align_clocks
+from rocpd.federate.select.clocks import (
+    ClockJump,
+    ClockLine,
+    ContradictionError,
+    Meetings,
+    align_clocks,
+    align_set_clock,
+)
 from tests.conftest import private
 
 
@@ -127,6 +134,48 @@ def test_a_clock_that_was_set_is_a_contradiction() -> None:
     with pytest.raises(ContradictionError) as raised:
         align_clocks(found)
     assert 1 in raised.value.clocks
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize(("clocks", "span_s"), [(2, 1.0), (3, 20.0), (8, 600.0)])
+def test_a_jump_ahead_is_found_and_taken_out(clocks: int, span_s: float, seed: int) -> None:
+    random = np.random.default_rng([seed, clocks])
+    of = world(random, clocks)
+    clock, at = int(random.integers(clocks)), int(random.integers(10, 390))
+    set_one = with_jump(found := meetings(random, of, 400, span_s), clock, at, 5_000_000)
+    with pytest.raises(ContradictionError) as raised:
+        align_clocks(set_one)
+    assert clock in raised.value.clocks
+    lines = align_set_clock(set_one, range(clocks))
+    (set_clock,) = [number for number, line in enumerate(lines) if isinstance(line, ClockLine) and line.jump]
+    line = lines[set_clock]
+    assert isinstance(line, ClockLine)
+    assert line.jump
+    assert line.jump.jump_ns == pytest.approx(5_000_000, abs=60_000)
+    if set_clock == clock:  # of two clocks, either
+        assert found.ended[at - 1, clock] < line.jump.at_ns <= set_one.ended[at, clock]
+        of_lines = tuple(line for line in lines if line is None or isinstance(line, ClockLine))
+        assert all(wrong <= (line.certain_ns or 0) + 60_000 for wrong, line in errors(of, found, of_lines))
+    assert clocks == 2 or set_clock == clock
+
+
+def test_a_clock_that_was_set_back_is_named_and_others_are_aligned() -> None:
+    random = np.random.default_rng(12)
+    of = world(random, 3)
+    back = with_jump(meetings(random, of, 400, 20.0), 1, 150, -5_000_000)
+    first, jump, third = align_set_clock(back, (0, 1))
+    assert isinstance(jump, ClockJump)
+    assert jump.jump_ns == pytest.approx(-5_000_000, abs=60_000)
+    assert isinstance(first, ClockLine)
+    assert isinstance(third, ClockLine)
+
+
+def with_jump(found: Meetings, clock: int, at: int, jump_ns: int) -> Meetings:
+    """Return collectives of which a clock was set between two."""
+    sides = [side.copy() for side in (found.entered, found.left, found.ended)]
+    for side in sides:
+        side[at:, clock] += jump_ns
+    return Meetings(*sides)
 
 
 def test_a_few_collectives_that_were_matched_wrongly_do_not_matter() -> None:

@@ -47,8 +47,9 @@ _DO: Mapping[str, tuple[Recordable | None, str]] = {
     "times": (None, "`rocpd info JOB --only problems --skip-bad` names damaged files; record these ranks again"),
     "clocks": (
         None,
-        "do not compare times of different hosts in this trace. Let the clocks of the hosts run freely while it is "
-        "recorded: no step of ntpd or chronyd, no suspend",
+        "do not compare times of hosts whose clocks can't be aligned. What was under way on a host when its clock was "
+        "set looks as much longer there. Let the clocks of the hosts run freely while it is recorded: no step of ntpd "
+        "or chronyd, no suspend",
     ),
 }
 """Check -> what would have to be recorded, which the profiler has options for, and what else to do."""

@@ -213,8 +213,11 @@ class ClockOffset:
     deviation: float
 
     def records(self) -> list[tuple[int, int, float]]:
-        """Return time, offset and deviation at both ends of the span, between which readers go straight."""
-        times = sorted({self.span.start, self.span.end})
+        """Return time, offset and deviation at both ends of the span, and of a jump; readers go straight in between."""
+        jump = {self.shift.since - 1, self.shift.since} if self.shift.jump else set()
+        times = sorted(
+            {self.span.start, self.span.end} | {time for time in jump if self.span.start < time < self.span.end}
+        )
         return [(time, self.shift.to_line(time) - time, self.deviation) for time in times]
 
 

@@ -20,7 +20,15 @@ from rocpd.facts.communication.rccl import SENDRECV, Transfer, Waits
 from rocpd.facts.communication.transfers import match_transfers
 from rocpd.federate.job import Job
 from rocpd.federate.run.rank_reader import RankReader
-from rocpd.federate.select.clocks import ClockLine, ContradictionError, Meetings, align_clocks, line_between
+from rocpd.federate.select.clocks import (
+    ClockJump,
+    ClockLine,
+    ContradictionError,
+    Meetings,
+    align_clocks,
+    align_set_clock,
+    line_between,
+)
 
 _NOTHING = Transfer(SENDRECV)
 _NOBODY = np.empty(0, np.int64)
@@ -33,7 +41,7 @@ MEETING_RANKS = "members"
 _CLOCK_BYTES = 1 << 20  # of a file, whose collectives are read in 2 ms
 
 
-def clock_lines(job: Job, clocks: Mapping[int, int]) -> Sequence[ClockLine | None]:
+def clock_lines(job: Job, clocks: Mapping[int, int]) -> Sequence[ClockLine | ClockJump | None]:
     """Return how each clock of a job is aligned with one of them, by all collectives; None where these don't say.
 
     Args:
@@ -53,8 +61,10 @@ def clock_lines(job: Job, clocks: Mapping[int, int]) -> Sequence[ClockLine | Non
     return (None,) * count
 
 
-def _agreeing(kinds: Sequence[Meetings]) -> Sequence[ClockLine | None]:
+def _agreeing(kinds: Sequence[Meetings]) -> Sequence[ClockLine | ClockJump | None]:
     """Return lines that all kinds of collectives agree with, or else most: ranks may have been taken for a group.
+
+    Where that is not enough, one of the clocks may have been set.
 
     Raises:
         ContradictionError: those that agree with each other are of less than half of the time.
@@ -72,7 +82,7 @@ def _agreeing(kinds: Sequence[Meetings]) -> Sequence[ClockLine | None]:
             continue
         taken.append(kind)
     if not taken or (_length(_joined(taken)) < _length(_joined(kinds)) / 2).any():
-        raise contradiction
+        return align_set_clock(_joined(kinds), contradiction.clocks)
     return lines
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import functools
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from rocpd.base import Row, UsageError, by_key, frozen
@@ -18,7 +18,7 @@ from rocpd.schema.rules.events import OPERATIONS, POINTS, SPANS, VALID_POINT, VA
 if TYPE_CHECKING:
     from rocpd.base import Ints
     from rocpd.federate.open.identify import Rank
-    from rocpd.federate.select.clocks import ClockLine
+    from rocpd.federate.select.clocks import ClockJump, ClockLine
 
 Time = TypeVar("Time", int, "Ints")
 
@@ -46,14 +46,21 @@ class Span:
 
 @frozen
 class Shift:
-    """The shift of the times of a clock: `offset` at its time `at` [ns], and `drift` for each ns after it."""
+    """The shift of the times of a clock: `offset` at its time `at` [ns], and `drift` for each ns after it.
+
+    A clock that was set has times that are `jump` ahead from `since` on [ns]: on the line they are not.
+    """
 
     offset: int = 0
     at: int = 0
     drift: float = 0.0
+    jump: int = 0
+    since: int = 0
 
     def to_line(self, time: Time) -> Time:
         """Return times of the clock as times of the common line [ns]; they stay in order."""
+        if self.jump:
+            time = time - (time >= self.since) * self.jump
         if not self.drift:
             return time + self.offset
         return time + self.offset + self._drifted(time, self.drift)
@@ -64,7 +71,14 @@ class Shift:
         >>> shift = Shift(1000, 50, 1e-5)
         >>> shift.to_line(1_000_050), shift.to_clock(1_001_060), shift.to_clock(shift.to_line(777_777))
         (1001060, 1000050, 777777)
+        >>> was_set = Shift(1000, jump=500, since=3000)
+        >>> was_set.to_line(2500), was_set.to_line(3100), was_set.to_clock(3600), was_set.to_clock(3500)
+        (3500, 3600, 3100, 3000)
         """
+        if self.jump:
+            even = replace(self, jump=0)
+            before = even.to_clock(time)
+            return before + (before + self.jump >= self.since) * self.jump
         if not self.drift:
             return time - self.offset
         local: Time = time - self.offset
@@ -194,19 +208,27 @@ class Clock:
 class Alignment:
     """The shift of the times of each rank, how that is known, and a note for the user; None where nothing is.
 
-    It `is_contradicted` where collectives would say how clocks are aligned and do not fit together.
+    Args:
+        shifts: rank -> what is added to its times.
+        clocks: of all ranks that ran.
+        note: for the user.
+        contradicted: how many clocks are not aligned though collectives would say how, as these do not fit together.
+        jumps: which clocks were set, in words.
     """
 
     shifts: Mapping[int, Shift]
     clocks: tuple[Clock, ...] = ()
     note: str | None = None
-    is_contradicted: bool = False
+    contradicted: int = 0
+    jumps: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, clocks: Sequence[Clock], note: str | None = None, *, is_contradicted: bool = False) -> Alignment:
+    def of(
+        cls, clocks: Sequence[Clock], note: str | None = None, contradicted: int = 0, jumps: Sequence[str] = ()
+    ) -> Alignment:
         """Return the alignment of clocks, each with its ranks."""
         shifts = {rank: clock.shift for clock in clocks for rank in clock.ranks}
-        return cls(shifts, tuple(clocks), note, is_contradicted)
+        return cls(shifts, tuple(clocks), note, contradicted, tuple(jumps))
 
     @property
     def offsets(self) -> dict[int, int]:
@@ -229,7 +251,7 @@ class Alignment:
 GivenOffset: TypeAlias = "int | tuple[int, int]"
 """The time that the user adds to those of a host [ns], or that and how wrong it may be."""
 
-Measure: TypeAlias = "Callable[[Mapping[int, int]], Sequence[ClockLine | None]]"
+Measure: TypeAlias = "Callable[[Mapping[int, int]], Sequence[ClockLine | ClockJump | None]]"
 """Measures how clocks are aligned, given rank -> number of its clock.
 
 Raises ContradictionError of `rocpd.federate.select.clocks`."""
@@ -335,19 +357,21 @@ def align(
     if judged.why and _ran_together(by_machine, of_day):
         clocks = [Clock(machine.ranks, "utc", UNSHIFTED) for machine in by_machine]
         note = f"time: {len(clocks)} clock domains {_BY_DAY}: {judged.why}; --align start aligns first events"
-        return Alignment.of(clocks, note, is_contradicted=judged.is_contradicted)
+        return Alignment.of(clocks, note, len(clocks) if judged.is_contradicted else 0)
     if judged.why:
         clocks = [Clock(machine.ranks, "start", Shift(base - machine.start)) for machine in by_machine]
         note = f"time: {len(clocks)} clock domains {_AT_START}: {judged.why}; {_AS_RECORDED}"
-        return Alignment.of(clocks, note, is_contradicted=judged.is_contradicted)
+        return Alignment.of(clocks, note, len(clocks) if judged.is_contradicted else 0)
     clocks = _by_lines(by_machine, judged.lines)
-    return Alignment.of(clocks, trust(clocks))
+    note = "; ".join((trust(clocks, judged.apart), *judged.jumps))
+    return Alignment.of(clocks, note, judged.apart, judged.jumps)
 
 
 _UNITS = (("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1000))
 _HOUR_NS = 3_600_000_000_000
 _LEAST = 3  # collectives: fewer say nothing of how far apart their ends are
 _AT_START = "aligned at their first event"
+_TAKEN_OUT = "taken out of its times on the common line"
 _BY_DAY = "stay at the time of day, as good as each machine keeps it"
 _AS_RECORDED = "--align none keeps times as recorded"
 
@@ -360,9 +384,11 @@ def _ran_together(by_machine: Sequence[Domain], of_day: Collection[int]) -> bool
 
 
 class _Lines(NamedTuple):
-    """The lines of machines, or why there are none."""
+    """The lines of machines, or why there are none; which clocks were set, and how many of these have no line."""
 
     lines: Sequence[ClockLine | None] = ()
+    jumps: Sequence[str] = ()
+    apart: int = 0
     why: str = ""
     is_contradicted: bool = False
 
@@ -370,7 +396,7 @@ class _Lines(NamedTuple):
 def _lines(by_machine: Sequence[Domain], names: Sequence[str], measure: Measure | None) -> _Lines:
     if measure is None:
         return _Lines(why="nothing says more")
-    from rocpd.federate.select.clocks import ContradictionError
+    from rocpd.federate.select.clocks import ClockJump, ClockLine, ContradictionError
 
     try:
         lines = measure({rank: number for number, machine in enumerate(by_machine) for rank in machine.ranks})
@@ -378,11 +404,28 @@ def _lines(by_machine: Sequence[Domain], names: Sequence[str], measure: Measure 
         which = f"collectives of {' and '.join(names[clock] for clock in error.clocks)}"
         which = which if error.clocks else "their collectives"
         return _Lines(why=f"{which} do not fit together, as if a clock had been set", is_contradicted=True)
-    enough = [line if line and (not line.collectives or line.collectives >= _LEAST) else None for line in lines]
+    jumps = [
+        _said(jump, number, by_machine, names)
+        for number, line in enumerate(lines)
+        if (jump := line if isinstance(line, ClockJump) else line.jump if line else None)
+    ]
+    enough = [
+        line if isinstance(line, ClockLine) and (not line.collectives or line.collectives >= _LEAST) else None
+        for line in lines
+    ]
     if sum(line is not None for line in enough) > 1:
-        return _Lines(enough)
-    few = "too few" if any(line and line.collectives for line in lines) else "no"
+        return _Lines(enough, jumps, sum(isinstance(line, ClockJump) for line in lines))
+    few = "too few" if any(isinstance(line, ClockLine) and line.collectives for line in lines) else "no"
     return _Lines(why=f"they have {few} collectives in common")
+
+
+def _said(jump: ClockJump, number: int, by_machine: Sequence[Domain], names: Sequence[str]) -> str:
+    """Say when and by how much the clock of this number was set."""
+    ahead, behind = (f"{sign}{duration(abs(jump.jump_ns))}" for sign in ("+-" if jump.jump_ns > 0 else "-+"))
+    after = duration(jump.at_ns - by_machine[number].start)
+    other = f" (or that of {names[1 - number]} by {behind})" if len(names) == 2 else ""
+    kept = _TAKEN_OUT if jump.jump_ns > 0 else _AT_START
+    return f"the clock of {names[number]} was set by {ahead}{other}, {after} after its first event: {kept}"
 
 
 def _by_lines(by_machine: Sequence[Domain], lines: Sequence[ClockLine | None]) -> list[Clock]:
@@ -401,18 +444,21 @@ def _by_lines(by_machine: Sequence[Domain], lines: Sequence[ClockLine | None]) -
 
 def _by_line(machine: Domain, line: ClockLine) -> Clock:
     """Return the clock of a machine; a drift that is small against what is certain stays in."""
+    jumped = {"jump": line.jump.jump_ns, "since": line.jump.at_ns} if line.jump else {}
     if not line.collectives:
-        return Clock(machine.ranks, "reference", UNSHIFTED, 0, 0)
+        return Clock(machine.ranks, "reference", replace(UNSHIFTED, **jumped), 0, 0)
     shift, certain = Shift(line.offset_ns, line.at_ns, line.drift), line.certain_ns
     error = abs(line.drift) * (machine.end - machine.start)
     if certain is not None and error <= certain / 2:
         middle = (machine.start + machine.end) // 2
         shift, certain = Shift(shift.to_line(middle) - middle), certain + round(error / 2)
-    return Clock(machine.ranks, "collectives", shift, certain, line.likely_ns, line.drift, line.collectives)
+    return Clock(
+        machine.ranks, "collectives", replace(shift, **jumped), certain, line.likely_ns, line.drift, line.collectives
+    )
 
 
-def trust(clocks: Sequence[Clock]) -> str:
-    """Return the line that says how far times of different hosts may be compared."""
+def trust(clocks: Sequence[Clock], left_out: int = 0) -> str:
+    """Return the line that says how far times of different hosts may be compared; `left_out`: clocks not to mention."""
     measured = [clock for clock in clocks if clock.method == "collectives"]
     known = [clock.certain_ns for clock in measured if clock.certain_ns is not None]
     certain = f"±{duration(max(known))} certain, " if len(known) == len(measured) else ""
@@ -426,7 +472,7 @@ def trust(clocks: Sequence[Clock]) -> str:
         per_hour = duration(round(abs(drifting.drift) * _HOUR_NS))
         left = "taken out" if drifting.shift.drift else "little here"
         text += f"; drift {ppm(drifting)} ppm, {per_hour} per hour, {left}"
-    others = len(clocks) - len(measured) - 1
+    others = len(clocks) - len(measured) - 1 - left_out
     return text + (f"; {others} without collectives {_AT_START}" if others else "")
 
 

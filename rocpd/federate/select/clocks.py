@@ -14,6 +14,8 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from itertools import combinations
 from typing import TypeVar
 
@@ -54,6 +56,14 @@ class Meetings:
 
 
 @frozen
+class ClockJump:
+    """A clock that was set: its times from `at_ns` on are `jump_ns` ahead of what they were, or behind."""
+
+    jump_ns: int
+    at_ns: int
+
+
+@frozen
 class ClockLine:
     """The shift of the times of a clock: `offset_ns` at its time `at_ns`, and `drift` for each ns after it.
 
@@ -61,6 +71,7 @@ class ClockLine:
         certain_ns: the true offset is no further from this one during the collectives; None: it has no bounds.
         likely_ns: median distance of single collectives from it.
         collectives: how many were compared.
+        jump: what it was set by, which is to be taken out of its times first; None: it was not.
     """
 
     at_ns: int
@@ -69,6 +80,7 @@ class ClockLine:
     certain_ns: int | None
     likely_ns: int
     collectives: int
+    jump: ClockJump | None = None
 
 
 class ContradictionError(Exception):
@@ -81,6 +93,84 @@ class ContradictionError(Exception):
     def __init__(self, *clocks: int) -> None:
         super().__init__(f"clocks {', '.join(map(str, clocks))}")
         self.clocks = clocks
+
+
+def align_set_clock(meetings: Meetings, contradicting: Sequence[int]) -> list[ClockLine | ClockJump | None]:
+    """Return how clocks are aligned of which one was set once: all agree once its jump is taken out, or without it.
+
+    Of two clocks either may have been set: then it is the one that jumps ahead.
+
+    Args:
+        meetings: collectives that no lines agree with.
+        contradicting: clocks that contradict each other.
+
+    Raises:
+        ContradictionError: it is not clear which one was set.
+    """
+    count = meetings.ended.shape[1]
+    jumps = {clock: _jump(meetings, clock) for clock in contradicting}
+    ahead = {clock: jump for clock, jump in jumps.items() if jump and jump.jump_ns > 0}
+    for clock, jump in ahead.items():
+        with suppress(ContradictionError):
+            lines: list[ClockLine | ClockJump | None] = [*align_clocks(_without(meetings, clock, jump))]
+            line = lines[clock]
+            if isinstance(line, ClockLine):
+                lines[clock] = replace(line, jump=jump)
+                return lines
+    behind = [clock for clock, jump in jumps.items() if jump and count > 2 and clock not in ahead]
+    for clock in behind:
+        with suppress(ContradictionError):
+            return [
+                jumps[clock] if each == clock else line for each, line in enumerate(_aligned_without(meetings, clock))
+            ]
+    raise ContradictionError(*contradicting)
+
+
+def _jump(meetings: Meetings, clock: int) -> ClockJump | None:
+    """Return the jump of a clock by which it leaves the line of the one that it meets most; None: they hardly meet."""
+    seen = meetings.ended != NULL
+    met = (seen & seen[:, clock, None]).sum(0)
+    met[clock] = 0
+    both = np.flatnonzero(seen[:, clock] & seen[:, met.argmax()])
+    if len(both) < 2 * _LEAST:
+        return None
+    both = both[np.argsort(meetings.ended[both, clock], kind="stable")]
+    times = meetings.ended[both, clock]
+    apart = (times - meetings.ended[both, met.argmax()]).astype(np.float64)
+    # Least squares of a drift and a step: of what the drift leaves, all from some collective on.
+    since, apart = (values - values.mean() for values in ((times - times[0]).astype(np.float64), apart - apart[0]))
+    apart -= since * (since @ apart) / (since @ since)
+    count = np.arange(len(apart) - 1, 0, -1)
+    rest = count - count**2 / len(apart) - np.cumsum(since)[:-1] ** 2 / (since @ since)
+    steps = -np.cumsum(apart)[:-1] / rest
+    gain = steps**2 * rest
+    first = _LEAST + int(np.argmax(gain[_LEAST - 1 : 1 - _LEAST]))
+    jump = round(float(steps[first - 1]))
+    # What comes between the last collective before and the first one after it is after it where it is late by as much.
+    return ClockJump(jump, int(min(times[first], times[first - 1] + max(jump, 0))))
+
+
+def _without(meetings: Meetings, clock: int, jump: ClockJump) -> Meetings:
+    """Return meetings as they are with a jump taken out of the times of a clock."""
+    sides = [side.copy() for side in (meetings.entered, meetings.left, meetings.ended)]
+    for side in sides:
+        side[side[:, clock] >= jump.at_ns, clock] -= jump.jump_ns
+    return Meetings(*sides)
+
+
+def _aligned_without(meetings: Meetings, clock: int) -> Sequence[ClockLine | None]:
+    """Return how clocks are aligned without one.
+
+    Raises:
+        ContradictionError: they do not agree either.
+    """
+    sides = [side.copy() for side in (meetings.entered, meetings.left, meetings.ended)]
+    for side in sides:
+        side[:, clock] = NULL
+    some = (sides[-1] != NULL).sum(1) > 1
+    if not some.any():
+        raise ContradictionError(clock)
+    return align_clocks(Meetings(*(side[some] for side in sides)))
 
 
 def align_clocks(meetings: Meetings) -> tuple[ClockLine | None, ...]:

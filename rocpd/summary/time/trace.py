@@ -7,6 +7,7 @@ the missing events were.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -139,6 +140,11 @@ def trace(reading: Reading) -> Tables:
     checked = [(check, counts.get(check.name, _Count(0, 0, 0))) for check in _CHECKS]
     recorder = recorder_of(importers_of(reading.session))
     findings = [_finding(check, count, recorder) for check, count in checked]
+    if jumps := reading.session.job.alignment.jumps:
+        findings = [
+            replace(finding, text="; ".join(jumps)) if finding.rule == "trace.clocks" else finding
+            for finding in findings
+        ]
     problems = [finding for finding in findings if finding.verdict is Verdict.PROBLEM]
     order = (Verdict.PROBLEM, Verdict.UNKNOWN, Verdict.NONE)
     rows = sorted(map(_row, checked, findings), key=lambda row: order.index(Verdict(str(row[1]))))
@@ -158,8 +164,8 @@ def _unlinked(counts: Mapping[str, _Count]) -> dict[str, _Count]:
 def _clocks(reading: Reading) -> _Count:
     alignment = reading.session.job.alignment
     clocks = sum(clock.method in ("collectives", "reference", "utc", "start") for clock in alignment.clocks)
-    if alignment.is_contradicted:
-        return _Count(clocks, clocks, len(reading.session.ranks))
+    if missing := alignment.contradicted or len(alignment.jumps):
+        return _Count(missing, clocks, len(reading.session.ranks))
     return _Count(0, sum(clock.method in ("collectives", "reference") for clock in alignment.clocks), 0)
 
 

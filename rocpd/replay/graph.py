@@ -119,6 +119,18 @@ class RankGraph:
     hidden: Edges = NO_EDGES
     agents: Mapping[int, int] = field(default_factory=dict)
 
+    def less_jump(self, jump: int, since: int) -> RankGraph:
+        """Return the same where a clock was set ahead by `jump` at its time `since` [ns]: no work lasts over that."""
+        time, edges = self.points.time, self.edges
+        work, lag = self.points.work.astype(np.int64), edges.lag.astype(np.int64)
+        lasts = (time >= since) & (time - work < since)
+        lags = (time[edges.target] >= since) & (time[edges.source] < since)
+        return replace(
+            self,
+            points=replace(self.points, work=narrowed(np.where(lasts, np.maximum(work - jump, 0), work))),
+            edges=replace(edges, lag=narrowed(np.where(lags, np.maximum(lag - jump, 0), lag))),
+        )
+
     def in_order(self, order: Ints, place: Ints) -> RankGraph:
         """Return the same with points in another order, in which each has its place; edges are not in order then."""
         rows, points = self.arrivals

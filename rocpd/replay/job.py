@@ -26,6 +26,7 @@ from rocpd.facts.operations import OperationNames, read_ops
 from rocpd.facts.rank import RankReading
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.rank_reader import RankReader
+from rocpd.federate.select.align import UNSHIFTED
 from rocpd.replay.graph import RankGraph, WaitPlace, read_graph
 from rocpd.replay.points import (
     NO_EDGES,
@@ -264,8 +265,9 @@ class _Joining:
 
     def _on_line(self, rank: int, time: Ints) -> RankGraph:
         """Return the graph of a rank with its points in order of the line; `time` is filled with their times on it."""
-        graph = self.graphs[rank]
-        time[:] = self.clocks.on_line(rank, graph.points.time)
+        graph, shift = self.graphs[rank], self.clocks.shifts.get(rank, UNSHIFTED)
+        time[:] = shift.to_line(graph.points.time)
+        graph = graph.less_jump(shift.jump, shift.since) if shift.jump else graph
         ties = _ties(graph.points.kind)
         if not ((time[1:] > time[:-1]) | ((time[1:] == time[:-1]) & (ties[1:] >= ties[:-1]))).all():
             order, place = in_time(time, ties)

@@ -132,19 +132,21 @@ def test_clocks_that_contradict_each_other_are_a_problem(tmp_path: Path) -> None
         assert problems(session) == ["clocks"]
 
 
-def test_a_clock_that_was_set_is_named_and_what_is_slow_too(tmp_path: Path) -> None:
-    """The jump is taken out of times on the common line, so that ranks compare and changes can be tried."""
-    plants = "clock-step,slow-node"
-    files = simulate(JobOptions(tmp_path / "job", ranks=8, nodes=4, steps=24, seed=71, plant=plants))
-    with rocpd.connect(files) as session:
-        first = cells(session, "trace", "verdict meaning")[0]
-        verdict = [finding.text for finding in session.summary("ranks").findings]
-        tried = what_if(session).together
-    assert first[0] == "problem"
-    assert str(first[1]).startswith("the clock of gpu-node-00 was set by +2.0 ms, 44 ms")
-    assert str(first[1]).endswith(": taken out of its times on the common line")
-    assert any(text.startswith("gpu-node-00 (ranks 0-1) costs ") for text in verdict)
-    assert 0.9 * tried.step_ns < tried.predicted_step_ns < 0.99 * tried.step_ns
+def test_a_clock_that_was_set_is_named_and_changes_no_blame(tmp_path: Path) -> None:
+    """The jump is taken out of times on the common line: who is slow, and at what cost, is as with clocks that run."""
+    said = {}
+    for plants in ("slow-node", "clock-step,slow-node"):
+        options = JobOptions(tmp_path / plants, ranks=8, nodes=4, steps=24, seed=71, plant=plants)
+        with rocpd.connect(simulate(options)) as session:
+            first = cells(session, "trace", "verdict meaning")[0]
+            slow = session.summary("ranks").findings[0].text
+            said[plants] = (*first, slow.partition(" costs ")[0], what_if(session).together.predicted_step_ns)
+    right, jumped = said.values()
+    assert jumped[2] == right[2] == "gpu-node-00 (ranks 0-1)"
+    assert jumped[3] == pytest.approx(right[3], rel=0.005)
+    assert jumped[0] == "problem"
+    assert jumped[1].startswith("the clock of gpu-node-00 was set by +2.0 ms, 4")
+    assert jumped[1].endswith(" ms after its first event: taken out of its times on the common line")
 
 
 def test_kernels_alone_are_a_kernel_trace(open_job: OpenJob) -> None:

@@ -29,6 +29,7 @@ from rocpd.federate.select.clocks import (
     align_set_clock,
     line_between,
 )
+from rocpd.schema.rules.events import SPANS
 
 _NOTHING = Transfer(SENDRECV)
 _NOBODY = np.empty(0, np.int64)
@@ -55,10 +56,32 @@ def clock_lines(job: Job, clocks: Mapping[int, int]) -> Sequence[ClockLine | Clo
     members = [each for of_rank in job.used_up(MEETING_RANKS, partial(_read, job)) for each in of_rank]
     kinds = [kind for kind in meetings_by_kind(members, clocks, count) if len(kind.ended)]
     if kinds:
-        return _agreeing(kinds)
+        return [_placed(line, number, job, clocks) for number, line in enumerate(_agreeing(kinds))]
     if len({clocks.get(each.channel.rank) for each in members} - {None}) > 1:
         raise ContradictionError
     return (None,) * count
+
+
+def _placed(
+    line: ClockLine | ClockJump | None, clock: int, job: Job, clocks: Mapping[int, int]
+) -> ClockLine | ClockJump | None:
+    """Return a line whose jump, if there is one, stands where the events of its ranks show it."""
+    if not isinstance(line, ClockLine) or not line.jump:
+        return line
+    ranks = tuple(rank for rank in job.ranks if clocks.get(rank.number) == clock)
+    read = partial(_times_within, within=line.jump.within)
+    times = [some for _, some in job.of_ranks(ranks, keep_alignment=False).map_ranks(read)]
+    jump = line.jump.at_gap(np.concatenate(times))
+    certain = None if line.certain_ns is None else line.certain_ns + line.jump.jump_ns - jump.jump_ns
+    return replace(line, jump=jump, certain_ns=certain)
+
+
+def _times_within(reader: RankReader, within: tuple[int, int]) -> Ints:
+    """Return starts and ends of the events of a rank between two times [ns]."""
+    every = " UNION ALL ".join(
+        f'SELECT "{side}" FROM {base} WHERE "{side}" BETWEEN ?1 AND ?2' for base in SPANS for side in ("start", "end")
+    )
+    return np.array([time for (time,) in reader.whole().rows(every, within)], np.int64)
 
 
 def _agreeing(kinds: Sequence[Meetings]) -> Sequence[ClockLine | ClockJump | None]:

@@ -37,6 +37,7 @@ _STEPS = 36  # of a search for a slope: to a ns in a day
 _WINDOWS = 16  # of collectives, to whose medians the drift is fitted
 _LEAST = 3  # collectives of a window
 _MOST_OUTLIERS = 0.01  # of the collectives of two clocks: they may have been matched wrongly
+_FAR = 10.0  # median distances from a line: farther is none of it
 _SIGNIFICANT = 4.0  # standard errors of a drift that is one
 
 
@@ -57,10 +58,29 @@ class Meetings:
 
 @frozen
 class ClockJump:
-    """A clock that was set: its times from `at_ns` on are `jump_ns` ahead of what they were, or behind."""
+    """A clock that was set: its times from `at_ns` on are `jump_ns` ahead of what they were, or behind.
+
+    Args:
+        jump_ns: how much ahead.
+        at_ns: since when.
+        within: ends of the last collective before and of the first one after it, between which that lies.
+    """
 
     jump_ns: int
     at_ns: int
+    within: tuple[int, int]
+
+    def at_gap(self, times: Ints) -> ClockJump:
+        """Return the same jump where it is, after the longest gap: no event starts or ends at times that are skipped.
+
+        So it is no longer than that gap.
+
+        Args:
+            times: starts and ends of events within it [ns of the clock].
+        """
+        ordered = np.unique(np.concatenate([times, self.within]))
+        gaps = np.diff(ordered)
+        return replace(self, at_ns=int(ordered[1 + gaps.argmax()]), jump_ns=min(self.jump_ns, int(gaps.max())))
 
 
 @frozen
@@ -136,18 +156,30 @@ def _jump(meetings: Meetings, clock: int) -> ClockJump | None:
         return None
     both = both[np.argsort(meetings.ended[both, clock], kind="stable")]
     times = meetings.ended[both, clock]
-    apart = (times - meetings.ended[both, met.argmax()]).astype(np.float64)
-    # Least squares of a drift and a step: of what the drift leaves, all from some collective on.
-    since, apart = (values - values.mean() for values in ((times - times[0]).astype(np.float64), apart - apart[0]))
-    apart -= since * (since @ apart) / (since @ since)
+    since, apart = (
+        (values - values[0]).astype(np.float64) for values in (times, times - meetings.ended[both, met.argmax()])
+    )
+    first, step, left = _step(since, apart)
+    near = np.flatnonzero(np.abs(left) <= _FAR * np.median(np.abs(left)))  # not those that end while it is set
+    if len(near) < 2 * _LEAST:
+        return None
+    first, step, _ = _step(since[near], apart[near])
+    before, after = times[near][[first - 1, first]].tolist()
+    jump = round(step)
+    return ClockJump(jump, min(after, before + max(jump, 0)), (before, after))
+
+
+def _step(since: Floats, apart: Floats) -> tuple[int, float, Floats]:
+    """Return from which value on some are higher, by how much, and what that and a slope leave, by least squares."""
+    since, apart = since - since.mean(), apart - apart.mean()
+    apart = apart - since * (since @ apart) / (since @ since)
     count = np.arange(len(apart) - 1, 0, -1)
     rest = count - count**2 / len(apart) - np.cumsum(since)[:-1] ** 2 / (since @ since)
     steps = -np.cumsum(apart)[:-1] / rest
-    gain = steps**2 * rest
-    first = _LEAST + int(np.argmax(gain[_LEAST - 1 : 1 - _LEAST]))
-    jump = round(float(steps[first - 1]))
-    # What comes between the last collective before and the first one after it is after it where it is late by as much.
-    return ClockJump(jump, int(min(times[first], times[first - 1] + max(jump, 0))))
+    first = _LEAST + int(np.argmax((steps**2 * rest)[_LEAST - 1 : 1 - _LEAST]))
+    level = np.where(np.arange(len(apart)) >= first, steps[first - 1], 0.0)
+    level -= level.mean()
+    return first, float(steps[first - 1]), apart - level + since * (since @ level) / (since @ since)
 
 
 def _without(meetings: Meetings, clock: int, jump: ClockJump) -> Meetings:

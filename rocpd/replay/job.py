@@ -89,6 +89,7 @@ class JobGraph:
         matched: share of the time in communication kernels whose partners are known; 1 without communication.
         contradicted: how many waits that an order of stream or launch says were not kept.
         clocks_ns: how far times of different clocks are likely to be apart for no reason.
+        lines: on how many lines of time its ranks are, which do not compare.
         hidden: edges that never bind here, and might with other times.
         agents: rank -> stream -> which of its agents it runs on, from 0; nothing of ranks with one.
     """
@@ -108,6 +109,7 @@ class JobGraph:
     matched: float
     contradicted: int
     clocks_ns: int = 0
+    lines: int = 1
     hidden: Edges = NO_EDGES
     agents: Mapping[int, Mapping[int, int]] = field(default_factory=dict)
 
@@ -242,6 +244,7 @@ class _Joining:
 
     def job(self, matched: MatchedChannels) -> JobGraph:
         """Return the graph of the job."""
+        lines = len(set(map(self.clocks.line, self.graphs)))
         groups = [*matched.groups, *((pair.sender, pair.receiver) for pair in matched.pairs)]
         groups = [group for group in groups if len({self.clocks.line(member.rank) for member in group}) == 1]
         time = np.empty(self.count + sum(len(group[0].rows) for group in groups), np.int64)
@@ -261,7 +264,7 @@ class _Joining:
         graph = JobGraph(
             points, edges, self.own, order, origin, link, move, *texts, steps, self.hosts, share, contradicted
         )
-        return replace(graph, clocks_ns=self.clocks.likely_ns, hidden=Edges.joined(hidden), agents=agents)
+        return replace(graph, clocks_ns=self.clocks.likely_ns, lines=lines, hidden=Edges.joined(hidden), agents=agents)
 
     def _on_line(self, rank: int, time: Ints) -> RankGraph:
         """Return the graph of a rank with its points in order of the line; `time` is filled with their times on it."""

@@ -140,6 +140,9 @@ class Replays:
 
         Args:
             course: of the command that asks.
+
+        Raises:
+            RocpdError: times are damaged, or clocks can't be aligned.
         """
         causes = self.causes()
         every = [*([change] for change in (*causes, *self._of_parts(causes))), causes]
@@ -163,6 +166,9 @@ class Replays:
         Raises:
             RocpdError: a change names nothing that there is, or times are damaged.
         """
+        if self.job.lines > 1:
+            which = "clocks of hosts can't be aligned, so nothing says which rank waits for which"
+            raise RocpdError(which, "`rocpd info JOB --only clocks` says how; choose ranks of one host with --rank")
         try:
             trials, done, of = [], itertools.count(1), _PASSES * len(every)
             for asked in every:

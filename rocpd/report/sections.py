@@ -14,7 +14,7 @@ from rocpd.advice.advice import Advice, bounds, gain, looked, unable, window_opt
 from rocpd.advice.judge import judge
 from rocpd.advice.registry import known_rules
 from rocpd.advice.rule import thresholds
-from rocpd.base import Row, by_key
+from rocpd.base import RocpdError, Row, by_key
 from rocpd.chart.model import Bars, Chart, Mark, Timeline
 from rocpd.compare.attribution import Difference, MatchLevel, explaining
 from rocpd.counters.roofline import sentence_of
@@ -319,14 +319,17 @@ def whatif(material: Material) -> Iterator[Block]:
     ranks = material.tables("ranks").get("ranks")
     if ranks is None or ranks.replays is None:
         return
-    replays = ranks.replays()
-    if not replays.causes():
-        yield Text("No rank, host, link or step was found that costs 1 % of a step.")
+    try:
+        *each, together = ranks.replays().tried(material.session.job.course)
+    except RocpdError as error:
+        yield Text(f"It is not known: {error}.")
         return
-    *each, together = replays.tried(material.session.job.course)
+    if not each:
+        yield Text("Nothing was found that costs 1 % of a step.")
+        return
     rows = tuple(
         (str(one), one.predicted_step_ns, *(gain * 100 for gain in (one.gain, *one.gains)))
-        for one in (*each, *([] if str(together) in map(str, each) else [together]))
+        for one in (*each, *([together] if len(together.changes) > 1 else []))
     )
     step = readable(together.step_ns, "ns")
     doc = f"The job is replayed without it; a mean step took {step}. How long another takes is a matter of chance."

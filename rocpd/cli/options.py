@@ -66,7 +66,7 @@ class SpanOptions:
     )
     end_marker: str | None = declare(None, "On each rank to the end of this marker.", "TEXT", complete_from="markers")
     step: str | None = plain(
-        None, "On each rank its own step of this number, or with this marker.", "N|TEXT", complete_from="steps"
+        None, "On each rank its own step of this number, or with this marker.", "N|N-M|TEXT", complete_from="steps"
     )
     window_kernel: str | None = declare(None, "From the first to the last of these kernels.", "REGEX")
     auto_roi: bool = declare(False, "From the first to the last dispatch of the hottest kernel.")

@@ -220,6 +220,8 @@ SEVERAL = "2 markers match step: #1 step at {} ns, #2 step at {} ns"
         (("--launched",), 2, "--launched needs a window"),
         (("--step", "1", "--step-marker", "("), 2, "--step-marker (: not a regular expression"),
         (("--step", "7"), 2, "there is no step 7"),
+        (("--step", "0-7"), 2, "there is no step 7"),
+        (("--step", "1-0"), 2, "steps 1-0: the last comes before the first"),
         (("--step", "/step/"), 2, "3 markers match /step/: #1 step at "),
         (("--step", "1", "--end", "60%"), 2, "--step sets both sides of the window"),
         (("--auto-roi", "--start", "1%"), 2, "set both sides of the window"),

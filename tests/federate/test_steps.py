@@ -143,6 +143,16 @@ def test_a_rank_without_the_marker_is_cut_where_the_others_are(open_job: OpenJob
     ]
 
 
+def test_several_steps_have_what_each_of_them_has(open_job: OpenJob) -> None:
+    session = open_job(rank_of_two_threads(0, 0), rank_of_two_threads(1, 7_000_500))
+    names = [
+        sorted(name for (name,) in session.within(rocpd.Window(step=step)).sql(NAMES)) for step in (0, 1, "0-1", "1-1")
+    ]
+    first, second, both, alone = names
+    assert both == sorted(first + second)
+    assert alone == second
+
+
 def test_without_calls_operations_count_by_time(open_job: OpenJob) -> None:
     trace = TraceBuilder().region("roctxRangePushA", 100, 200, message="step").kernel("before", 50, 120)
     trace.region("roctxRangePushA", 200, 300, message="step").kernel("in", 150, 180).kernel("after", 220, 230)

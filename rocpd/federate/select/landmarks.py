@@ -72,15 +72,18 @@ def of_step(wanted: str, pattern: re.Pattern[str], trace: WholeTrace) -> tuple[S
     """Return start and end of a step on each rank [ns by its clock]; one of a number lasts to the start of the next.
 
     Args:
-        wanted: its number, or its marker as for `of_marker`.
+        wanted: its number, or first and last of several as 8-23, or its marker as for `of_marker`.
         pattern: what texts of steps look like.
         trace: what is searched.
 
     Raises:
         UsageError: no rank has it.
     """
-    if re.fullmatch(r"\d+", wanted):
-        times = _steps(int(wanted), pattern, trace)
+    if numbers := re.fullmatch(r"(\d+)(?:-(\d+))?", wanted):
+        first, last = int(numbers[1]), int(numbers[2] or numbers[1])
+        if first > last:
+            raise UsageError(f"steps {wanted}: the last comes before the first", f"--step {last}-{first}")
+        times = _steps(first, last, pattern, trace)
         wanted = f"step {wanted}"
     else:
         times = _one_of_each(wanted, trace)
@@ -89,14 +92,17 @@ def of_step(wanted: str, pattern: re.Pattern[str], trace: WholeTrace) -> tuple[S
     return dict(starts), dict(ends)
 
 
-def _steps(number: int, pattern: re.Pattern[str], trace: WholeTrace) -> dict[int, tuple[int, int]]:
+def _steps(first: int, last: int, pattern: re.Pattern[str], trace: WholeTrace) -> dict[int, tuple[int, int]]:
+    """Return rank -> start of the first and end of the last of some steps, of ranks with both [ns by its clock]."""
     times = {}
     known: set[int] = set()
     for rank, steps in trace.map_ranks(functools.partial(steps_of_rank, pattern)):
         known |= steps.keys()
-        if number in steps:
-            times[rank.number] = _period(steps[number], (start for start, _ in steps.values()))
+        if first in steps and last in steps:
+            _, end = _period(steps[last], (start for start, _ in steps.values()))
+            times[rank.number] = steps[first][0], end
     if not times:
+        number = last if first in known else first
         have = f"steps run from {min(known)} to {max(known)}" if known else f"no marker names a step; {_LIST}"
         raise UsageError(f"there is no step {number}", have)
     return times

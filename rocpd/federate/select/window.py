@@ -37,8 +37,8 @@ class Window:
         kernel: regular expression: from the first start to the last end of the kernels that match, over all ranks.
         auto_roi: the same for the kernel with the largest total time.
         clip: every event that overlaps the window counts, and is cut at its edges.
-        step: number of a step, or text of a marker as above: each rank from the start to the end of its own, one of a
-            number to the start of the next, and GPU work counts where it was launched.
+        step: number of a step, or of several as "8-23", or text of a marker as above: each rank from the start to the
+            end of its own, one of a number to the start of the next, and GPU work counts where it was launched.
         launched: GPU work counts if a call in the window launched it, from any thread, not if it ran there.
         step_marker: regular expression for the text of markers that are steps, where `step` is a number;
             None: `step 5`, `iter 5`, `batch 5` …

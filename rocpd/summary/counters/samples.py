@@ -255,15 +255,16 @@ def _key(rank: int, name: object, units: object, agent: object) -> tuple[Key, st
 def _means_in_steps(values: HeldValues, steps: Mapping[int, tuple[int, int]]) -> dict[int, tuple[float, int, float]]:
     """Return the mean over time of the steps in which a value holds, that time [ns], and its share of the step [%]."""
     at, until, value = values
-    if not len(at):
+    if not (len(at) and steps):
         return {}
+    starts, ends = np.array([*steps.values()]).T
+    first = np.maximum(np.searchsorted(at, starts, side="right") - 1, 0).tolist()
     means = {}
-    for step, (start, end) in steps.items():
-        rows = slice(max(int(np.searchsorted(at, start, side="right")) - 1, 0), int(np.searchsorted(at, end)))
-        held = np.minimum(until[rows], end) - np.maximum(at[rows], start)
-        if (weights := np.maximum(held, 0)).any():
-            known = int(weights.sum())
-            means[step] = float(np.average(value[rows], weights=weights)), known, 100 * known / (end - start)
+    for (step, (start, end)), low, high in zip(steps.items(), first, np.searchsorted(at, ends).tolist(), strict=True):
+        rows = slice(low, high)
+        held = np.maximum(np.minimum(until[rows], end) - np.maximum(at[rows], start), 0)
+        if known := int(held.sum()):
+            means[step] = float((value[rows] * held).sum() / known), known, 100 * known / (end - start)
     return means
 
 

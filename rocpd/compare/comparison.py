@@ -198,12 +198,14 @@ class Subject:
         counted: how many of what there are on both sides.
         decision: whether it changed.
         common: what both sides have; empty: nothing.
+        paired: unit by unit of which both sides are compared, whose median change is none of medians; empty: none.
     """
 
     measured: str
     counted: str
     decision: Decision
     common: str = ""
+    paired: str = ""
 
 
 @frozen
@@ -391,6 +393,7 @@ def _verdict(comparison: Comparison) -> Finding:
         ends = [(end - 1) * 100 for end in (decision.ratio.low, decision.ratio.high) if end is not None]
         said = dict.fromkeys(f"{end:+.1f}" for end in ends)
         change += f" {before} -> {after}, {estimate:+.1f} %"
+        change += f" in the median {comparison.subject.paired}" if comparison.subject.paired else ""
         interval = f" [{', '.join(said)}]" if len(said) > 1 else ""
         evidence |= {"change_percent": estimate, **dict(zip(("low_percent", "high_percent"), ends, strict=False))}
     parts = [comparison.subject.counted]

@@ -187,6 +187,7 @@ class Comparing:
             f"{new.units} {PLURALS[run.about.unit]}",
             decide_ranks(base.samples[STEP], new.samples[STEP], self.options),
             _common("rank", against_them, chosen),
+            run.about.unit,
         )
         return compare([base], [new], self.options, DiffMetric(), subject)
 

@@ -17,6 +17,8 @@ _pid = os.getpid()
 _is_own = False
 _ROWS = 100_000  # objects that come before the collector looks for cycles
 _TRIM, _MMAP = -1, -3  # M_TRIM_THRESHOLD, M_MMAP_THRESHOLD of mallopt
+KEPT = 1 << 29
+"""Memory that is freed is kept in pieces of up to so many bytes."""
 
 
 class Renewed(Protocol):
@@ -44,7 +46,7 @@ def is_own() -> bool:
     return _is_own
 
 
-def keep_freed(most: int = 1 << 29) -> None:
+def keep_freed(most: int = KEPT) -> None:
     """Let this process, if it is rocpd's own, use memory again that it freed, which glibc gives back to the system.
 
     Pages that come anew take as long as what is done to large columns in them. But what is kept lies in pieces between

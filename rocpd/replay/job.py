@@ -46,7 +46,8 @@ from rocpd.schema.rules.kernel_categories import Categories, load
 from rocpd.schema.rules.steps import STEP_MARKER, is_step
 
 _MANY, _LARGE = 6_000_000, 1 << 20  # points, from which on columns of so many bytes are given back to the system
-_FEW = 128  # ranks, after which memory is given back
+_FEW = 128  # ranks, after which memory is given back; a process that reads more of them is not kept meanwhile
+_SOME = 1 << 18  # points, from which on memory that columns leave free is worth giving back
 _AT_MEETINGS = (0, 0, Point.MEETING, -1, -1, -1, -1, -1)
 """The columns of points of meetings, but for their times."""
 _NAME = 6
@@ -134,8 +135,8 @@ class JobGraph:
         return len(self.points) >= _MANY
 
     def give_back(self) -> None:
-        """Let the system have memory that is free between columns, where these are large."""
-        if self.is_large:
+        """Let the system have memory that is free between columns, where these are not short."""
+        if len(self.points) >= _SOME:
             process.give_back()
 
     def cautious(self) -> JobGraph:
@@ -195,12 +196,11 @@ def join(graphs: dict[int, RankGraph], matched: MatchedChannels, clocks: Clocks,
         graphs: rank -> its graph; they are let go one by one, so that nothing is in memory twice.
         matched: its communication.
         clocks: which times of ranks compare.
-        session: the job; of a large one no more ranks are read while it is replayed.
+        session: the job; of many ranks no more are read while it is replayed.
     """
-    if sum(len(graph.points) for graph in graphs.values()) < _MANY:
-        process.keep_freed()
-    else:
-        process.keep_freed(_LARGE)
+    is_large = sum(len(graph.points) for graph in graphs.values()) >= _MANY
+    process.keep_freed(_LARGE if is_large else process.KEPT)
+    if is_large or len(graphs) > _FEW:
         session.executor.rest()
     hosts = {rank.number: rank.hostname for rank in session.ranks}
     job = _Joining(graphs, clocks, hosts).job(matched)

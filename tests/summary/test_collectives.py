@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 
 import rocpd
+from rocpd.summary.communication.ranks import ranks
+from rocpd.summary.reading import Reading
+from rocpd.summary.run import tables_alone
 from tests.conftest import OpenJob
 from tests.members import NCCL, Member
 from tests.summary.cells import cells
@@ -166,3 +169,13 @@ def test_a_member_outside_the_window_is_still_the_one_that_came_last(open_job: O
         assert cells(session.within(rocpd.Window(90, 270, clip=clip)), "collectives", "number") == [1]
         late = cells(session.within(rocpd.Window(270, 310, clip=clip)), "collectives", "number ranks straggler wait_ns")
         assert late == [(2, 3, 2, 120)]
+
+
+def test_who_waits_for_whom_is_found_where_a_table_shows_it(open_job: OpenJob) -> None:
+    session = open_job(*(Member(n).collective(100 + n, 150) for n in range(2)))
+    pairs = {"stragglers", "waits"}
+
+    def told(*wanted: str) -> set[str]:
+        return {table.name for table in tables_alone(ranks(Reading(session, wanted=frozenset(wanted))))}
+
+    assert told("waits") - told("steps") == pairs

@@ -153,7 +153,8 @@ class Local:
         return max(1, min(len(tasks), count)) if sys.executable else 1  # an embedded Python may not know its executable
 
     def rest(self) -> None:
-        """End the processes that do nothing: each has some 40 MB."""
+        """End the processes that do nothing, each has some 40 MB, and close files: each takes 0.3 MB."""
+        self._pool.keep_only(())
         if self._workers:
             self._workers.rest()
 

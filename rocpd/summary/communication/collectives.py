@@ -521,7 +521,8 @@ def communication(
         of = f"{matched.lost.total()} of {_count(channels)} communication kernels"
         why = "; ".join(f"{count}: {reason}" for reason, count in matched.lost.most_common())
         session.note(f"collectives: {of} could not be matched with those of others ({why})")
-    waiting = Waiting(by, {rank.number: rank for rank in session.ranks}, matched.clocks)
+    blames = any(map(reading.wants, ("stragglers", "waits")))
+    waiting = Waiting(by, {rank.number: rank for rank in session.ranks}, matched.clocks, blames)
     is_whole = session.window is None  # the first step in a window is not the first of the job
     startup = [first_judged(group, matched.pieces) if is_whole else 0 for group in matched.groups]
     for group, first in zip(matched.groups, startup, strict=True):
@@ -547,6 +548,7 @@ def _tables(
     if waiting.listed:
         fields = who(TABLES["collectives"], by)
         yield Summary(TABLES["collectives"], fields, waiting.collective_rows, findings=findings)
+    if waiting.listed and waiting.blames:
         fields = (*DIVISIONS[by], *TABLES["stragglers"].fields)
         rows = _straggler_rows(by, waiting, matched.judgement)
         late = Summary(TABLES["stragglers"], fields, rows, findings=findings)

@@ -95,6 +95,7 @@ class Waiting:
         by: what is compared.
         ranks: the ranks by their numbers.
         clocks: which times of the ranks compare.
+        blames: whether it is asked who waits for whom: of thousands of ranks that takes most of the memory.
         listed: the collectives of the groups.
         numbers: who -> its number.
         pairs: of each group who waits and for whom, in how many collectives, how long in all and at most [ns]: of a
@@ -108,6 +109,7 @@ class Waiting:
     by: By
     ranks: Mapping[int, Rank]
     clocks: Clocks
+    blames: bool = True
     listed: list[_Listed] = field(default_factory=list)
     numbers: dict[Key, int] = field(default_factory=dict)
     pairs: list[_Pairs] = field(default_factory=list)
@@ -122,8 +124,9 @@ class Waiting:
         for some in collectives_of(group, self.clocks):
             codes = np.array([of_member[some.numbers] for of_member in who])
             self._list(group, some, codes, list(keys))
-            judged = some.numbers >= startup
-            self._blame(some.arrivals.take(judged), codes[:, judged], list(keys))
+            if self.blames:
+                judged = some.numbers >= startup
+                self._blame(some.arrivals.take(judged), codes[:, judged], list(keys))
 
     def _codes(self, member: Channel, keys: dict[Key, int]) -> Ints:
         """Number what each kernel of a member counts for."""

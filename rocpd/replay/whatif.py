@@ -59,6 +59,7 @@ _OF_PARTS = {
 }
 """Part of what a step waits for -> what is tried, in this order: as far as can be done, else what it gains at most."""
 
+_RECORD = "rocpd summary trace JOB says what is not recorded"
 _ONCE = (Stage.FIRST, Stage.GRAPHS, Stage.ANEW)
 STAGES = {**dict.fromkeys(_ONCE, 1), Stage.CAUSES: 3}
 """The stages of a question without changes, of a job with two causes."""
@@ -151,9 +152,17 @@ class Replays:
         """Return how long a step would take with some changes.
 
         Raises:
-            RocpdError: a change names nothing that there is, or times are damaged.
+            RocpdError: a change names nothing that there is, or times are damaged; or the replay contradicts what is
+                recorded.
         """
-        return self._predictions([asked])[0]
+        (prediction,) = self._predictions([asked])
+        compared, denied = [change for change in prediction.changes if _is_compared(change)], self.found.denied
+        if denied and any(change.kind in ("rank", "host") for change in compared):
+            raise RocpdError(f"not known: {denied}", _RECORD)
+        if len(compared) == len(prediction.changes) and -prediction.gain > _COSTS:
+            text = f"{prediction}: not known: a replay says that it would take longer without, which cannot be"
+            raise RocpdError(text, _RECORD)
+        return prediction
 
     def _predictions(
         self, every: Sequence[Sequence[Change]], hear: Progress = lambda _done, _of: None
@@ -367,7 +376,7 @@ def what_if(
             with session.job.course.during(Stage.CAUSES, 1):
                 return WhatIf(count, matched, replays.predict(asked))
         *each, together = replays.tried(session.job.course)
-    return WhatIf(count, matched, together, tuple(each))
+    return WhatIf(count, matched, together, tuple(each), replays.found.denied)
 
 
 def read_replays(session: Federation, categories: Categories | None = None, step_marker: str = STEP_MARKER) -> Replays:

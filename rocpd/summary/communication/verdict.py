@@ -260,8 +260,8 @@ def _findings(found: Blame, pieces: Periods, members: Members) -> Iterator[Findi
     yield from _in_turn(causes, found, unit)
     if causes:
         return
-    limits = [*_not_compared(found), *_coverage(found)]
-    suspected = _suspected(found, pieces)
+    limits = [*_not_compared(found), *_coverage(found), *([str(found.denied)] if found.denied else [])]
+    suspected = "" if found.denied else _suspected(found, pieces)
     if limits:
         rest = suspected or f"; else none costs 1 % of a step, in {count} {unit}"
         text = f"stragglers: not known: {'; '.join(limits)}{rest}"

@@ -54,6 +54,11 @@ def replayed(finding: Finding, rule: Rule, replays: Callable[[], Replays]) -> Fi
     if rule.is_bounded and predicted.gain * 100 > (finding.gain_percent or 0.0):
         return finding
     gain, least, most = (value - before for value in (predicted.gain, *predicted.gains))
+    if marker := finding.evidence.get("marker"):
+        ranks = replays().held_up_by(str(marker))
+        alone = f"; it holds up the job on rank{'s'[: len(ranks) > 1]} {listed(ranks)} alone"
+        is_some = 0 < len(ranks) < len(replays().blaming.ranks)
+        finding = replace(finding, text=finding.text + alone) if is_some else finding
     words = shlex.join(word for change in predicted.changes for word in str(change).split(" ", 1))
     return replace(
         finding,

@@ -19,6 +19,7 @@ import numpy as np
 
 from rocpd.base import Codes, Flags, Ints, frozen, process
 from rocpd.base.stages import Stage
+from rocpd.facts.columns import distinct
 from rocpd.facts.communication.collectives import Channel
 from rocpd.facts.communication.matching import Clocks, MatchedChannels
 from rocpd.facts.communication.members import channels_of
@@ -296,6 +297,7 @@ class _Joining:
             np.array([*(self.codes.setdefault(text, len(self.codes)) for text in graph.names), -1], np.int64)
             for graph in self.graphs.values()
         ]
+        common = self._common(names)
         every = zip(*((c.dtype for c in graph.points.columns()) for graph in self.graphs.values()), strict=True)
         kinds = [np.result_type(*set(each)) for each in every]
         kinds[_NAME] = np.dtype(small(len(self.codes)))
@@ -307,8 +309,16 @@ class _Joining:
             own, graph = points.take(slice(*self.own[rank])), self.graphs[rank]
             for into, column in zip(own.columns(), graph.points.columns(), strict=True):
                 into[:] = codes[column] if into is own.name else column
+            marked, number = graph.marked
+            own.name[marked] = np.where(np.isin(codes[number], common), codes[number], own.name[marked])
             self.graphs[rank] = replace(graph, points=own)
         return points
+
+    def _common(self, names: Sequence[Ints]) -> Ints:
+        """Return the names of markers, in those of the job, that host work of all ranks that compute lies in."""
+        graphs = zip(self.graphs.values(), names, strict=True)
+        each = [distinct(codes[graph.marked[1]]) for graph, codes in graphs if graph.computes]
+        return functools.reduce(np.intersect1d, each) if len(each) > 1 else np.zeros(0, np.int64)
 
     def _moving(self, points: Points, meetings: Sequence[_Meeting]) -> tuple[Ints, Ints]:
         """Return link and move of points; give transfers the work that is left once all have come."""

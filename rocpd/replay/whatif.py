@@ -34,10 +34,11 @@ from rocpd.replay.causes import CauseKind
 from rocpd.replay.chance import tamed
 from rocpd.replay.changes import FREE, OVERLAPPED, Change, Changing, Verb, in_ns, of_cause, without_doubtful
 from rocpd.replay.excess import excess
+from rocpd.replay.graph import INSIDE
 from rocpd.replay.job import JobGraph, read_job
 from rocpd.replay.points import Edge, Point
 from rocpd.schema.rules.kernel_categories import Categories
-from rocpd.schema.rules.steps import STEP_MARKER
+from rocpd.schema.rules.steps import STEP_MARKER, folded
 
 _LIKELY = 0.975  # of what is estimated lies below its upper bound, as much above the lower one
 _DRAWN = 400  # times that steps are drawn
@@ -45,6 +46,7 @@ _FEWEST = 2  # steps that count
 _NORMAL = 1.4826  # deviation by median distance
 _MORE = 1.25  # times as much longer, may what compares with nothing take as the rest
 _COSTS = 0.01  # of a step, that a call or a gap costs besides what was found
+_MOST_RANKS = 64  # that are asked one by one
 _LARGE = 0.1  # of a step, that it waits for a part: then it is tried without
 _REGAINED = 0.25  # of that, that a change regains which is named
 _MODEL = 0.06  # of what changes, by which replays of simulated jobs are off
@@ -147,6 +149,21 @@ class Replays:
         with course.during(Stage.CAUSES, len(every)) as planned:
             *each, together = self._predictions(every, partial(course.step, planned))
         return [*sorted(each, key=lambda one: (one.changes[0] not in causes, one.predicted_step_ns)), together]
+
+    def held_up_by(self, marker: str) -> list[int]:
+        """Return the ranks whose host work in a marker holds up the job, even were it theirs alone.
+
+        All ranks may do it, and those that wait for others anyway lose nothing by it. Of many ranks nobody asks.
+        """
+        job, name = self.job, INSIDE + folded(marker)
+        if name not in job.names or len(self.blaming.ranks) > _MOST_RANKS:
+            return []
+        is_inside = self.blaming.counts & (job.points.name == job.names.index(name))
+        work = np.where(is_inside, job.points.work, 0)
+        least = self._step(job.replay_without(work))
+        costs = self.blaming.step_ns - least
+        alone = {rank: np.where(job.points.rank == rank, 0, work) for rank in self.blaming.ranks}
+        return [r for r, less in alone.items() if (self._step(job.replay_without(less)) - least) * 2 > costs > 0]
 
     def predict(self, asked: Sequence[Change]) -> Prediction:
         """Return how long a step would take with some changes.

@@ -48,6 +48,7 @@ def _gpu_starved(case: Case) -> Iterator[Finding]:
     named = f", most {'in ' if longest and longest['name'] not in (None, BETWEEN) else ''}{name}" if name else ""
     text = f"the GPU of rank {case.job.critical} idles {share:.0f} % of the time while its host {what}{named}"
     evidence = {str(row["cause"]): row["idle_ns"] for row in starved}
+    evidence |= {"marker": name} if cause == HOST and longest and longest["name"] not in (None, BETWEEN) else {}
     place = (longest, "longest_ns") if longest else ({"rank": case.job.critical}, "")
     found = case.finding(text, share, evidence, case.sure(Confidence.CERTAIN), *place)
     action, reference = _LAUNCHING if cause == HostCall.LAUNCH else _WORKING
@@ -63,7 +64,8 @@ def _waiting_for_work(case: Case) -> Iterator[Finding]:
         if row["cause"] == HOST and row["name"] and in_most and share >= case.limits["least_work_percent"]:
             which = f"the GPU of rank {case.job.critical}"
             text = f"{which} idles {share:.1f} % of the time while its host is in {row['name']}"
-            found = case.finding(text, share, {HOST: row["idle_ns"]}, Confidence.CERTAIN, row, "longest_ns")
+            evidence = {HOST: row["idle_ns"], "marker": row["name"]}
+            found = case.finding(text, share, evidence, Confidence.CERTAIN, row, "longest_ns")
             yield replace(found, action=_WORKING[0], reference=_WORKING[1])
             return
 

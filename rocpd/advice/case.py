@@ -70,6 +70,10 @@ CLOCKS = NotRecorded("no clocks of GPUs are sampled", Recordable.CLOCKS)
 COUNTERS = NotRecorded("counters that say so are not collected", Recordable.COUNTERS)
 
 
+LEAST_GAIN = "least_gain_percent"
+"""Evidence of findings that count only where a replay gains so much of a step [%]."""
+
+
 class CannotLookError(Exception):
     """A rule lacks what it needs.
 

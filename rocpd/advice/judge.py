@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import cast
 
 from rocpd.advice.advice import Advice, Explained
-from rocpd.advice.case import CannotLookError, Case, JobFacts
+from rocpd.advice.case import LEAST_GAIN, CannotLookError, Case, JobFacts
 from rocpd.advice.registry import known_rules
 from rocpd.advice.rule import ALL, Limits, Rule, thresholds
 from rocpd.base import Progress, RocpdError, entries
@@ -54,6 +54,11 @@ def replayed(finding: Finding, rule: Rule, replays: Callable[[], Replays]) -> Fi
     if rule.is_bounded and predicted.gain * 100 > (finding.gain_percent or 0.0):
         return finding
     gain, least, most = (value - before for value in (predicted.gain, *predicted.gains))
+    if marker := finding.evidence.get("marker"):
+        ranks = replays().held_up_by(str(marker))
+        alone = f"; it holds up the job on rank{'s'[: len(ranks) > 1]} {listed(ranks)} alone"
+        is_some = 0 < len(ranks) < len(replays().blaming.ranks)
+        finding = replace(finding, text=finding.text + alone) if is_some else finding
     words = shlex.join(word for change in predicted.changes for word in str(change).split(" ", 1))
     return replace(
         finding,
@@ -156,6 +161,7 @@ def judge(
     silent: list[str] = []
     unable: list[Finding] = []
     least = limits[ALL]["least_percent"]
+    replays = tables["ranks"].replays if "ranks" in tables and not case.job.is_part else None
     for rule in rules.values():
         of_rule = replace(case, limits=limits[rule.id])
         look = partial(_answers_or_why_not, rule, of_rule)
@@ -163,13 +169,13 @@ def judge(
         if isinstance(found, str):
             unable.append(Finding(found, rule.id, Verdict.UNKNOWN, Confidence.CERTAIN))
             continue
+        found = [each for each in found if LEAST_GAIN not in each.evidence or _is_confirmed(each, rule, replays)]
         those = [each for each in found if matters(each, least)]
         problems += those
         slight += [] if those else found
         silent += [] if found else [rule.id]
     name = inputs or _name_of(session)
     reported, explained = report_once(problems, rules)
-    replays = tables["ranks"].replays if "ranks" in tables and not case.job.is_part else None
     asked = session.job.course.each(Stage.REPLAYS, problems, len(problems))
     final = {id(each): _named(_gaining(each, rules[each.rule], replays), name) for each in asked}
     effects = [Explained(final[id(each.finding)], final[id(each.cause)]) for each in explained]
@@ -204,6 +210,12 @@ def _gaining(finding: Finding, rule: Rule, replays: Callable[[], Replays] | None
     if replays is None:
         return finding
     return each_for_itself(f"gain of {rule.id}", partial(replayed, finding, rule, replays), lambda _: finding)
+
+
+def _is_confirmed(finding: Finding, rule: Rule, replays: Callable[[], Replays] | None) -> bool:
+    """Whether a replay gains as much as a finding has to gain."""
+    gaining = _gaining(finding, rule, replays)
+    return gaining.regained_by is not None and (gaining.gain_percent or 0.0) >= float(str(finding.evidence[LEAST_GAIN]))
 
 
 def _name_of(session: Federation) -> str:

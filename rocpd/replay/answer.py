@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from rocpd.base import amount, by_key, frozen
-from rocpd.replay.causes import MATCHED_AT_LEAST
+from rocpd.replay.causes import MATCHED_AT_LEAST, Denied
 from rocpd.replay.changes import Change
 from rocpd.table.human import readable
 
@@ -83,12 +83,14 @@ class WhatIf:
         together: with all changes.
         each: with each cause that was found, and without each large part of what a step waits for, which `together`
             leaves as it is, the largest gain first; nothing where changes were asked for.
+        denied: the rank of which it is not known what it costs; None: there is no such rank.
     """
 
     steps: int
     matched: float
     together: Prediction
     each: tuple[Prediction, ...] = ()
+    denied: Denied | None = None
 
     def document(self) -> dict[str, Any]:
         """Return it as dictionaries, lists and values of JSON: what `--format json` writes."""
@@ -99,6 +101,7 @@ class WhatIf:
             "matched_percent": self.matched * 100,
             **_fields(self.together),
             "causes": causes,
+            "not_known": str(self.denied) if self.denied else None,
         }
 
     def __str__(self) -> str:
@@ -129,6 +132,8 @@ def _lines(answer: WhatIf) -> Iterator[str]:
     else:
         judged = "rank, host, link, step" if answer.matched >= MATCHED_AT_LEAST else "step"
         yield f"{unit} takes {takes}: no {judged}, call or gap was found that costs 1 % of it"
+    if answer.denied:
+        yield f"not known: {answer.denied}"
     if binds := list(_bound(together)):
         yield f"{'then it' if together.changes else 'it'} waits for {', '.join(binds)}"
     others = [each for each in answer.each if each.changes != together.changes]

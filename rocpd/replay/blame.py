@@ -15,10 +15,10 @@ from typing import NamedTuple
 import numpy as np
 
 from rocpd.base import Flags, Floats, Ints, by_key
-from rocpd.facts.columns import per_id
+from rocpd.facts.columns import numbered, per_id
 from rocpd.facts.timeline import COMPUTE, COPIES, owned
 from rocpd.facts.units import LEAST_STEPS, slow_beyond
-from rocpd.replay.causes import OF_COMPUTE, PARTS, Blame, Cause, CauseKind
+from rocpd.replay.causes import OF_COMPUTE, PARTS, Blame, Cause, CauseKind, Denied
 from rocpd.replay.chance import LIKELY, chance_of
 from rocpd.replay.excess import Excess
 from rocpd.replay.job import JobGraph
@@ -40,6 +40,8 @@ _FEWEST_OF_HOST = 3  # ranks, that say how far those of one host lie apart
 _FEWEST_LINKS = 3  # that compare, so that most of them say what is usual
 _LEAST_APART = 4  # steps before and after an onset
 _HARDLY = 0.25  # of what a rank takes longer after an onset, what it does before
+_DENIED = 0.03  # of a step, that a rank computes longer which ought to be a cause
+_FOR_ONE = 0.5  # of what ranks wait for each other, that is for such a rank
 _ALL_OF = 0.5  # of what most ranks of a host take longer, that all of them do at least
 
 
@@ -115,6 +117,7 @@ class Blaming:
             dict(zip(self.ranks, (1 + more / np.maximum(known - more, 1)).tolist(), strict=True)),
             self.job.matched,
             self._suspect(),
+            self._denied(causes),
         )
 
     def _beyond_usual(self) -> Ints:
@@ -310,6 +313,23 @@ class Blaming:
         """Return how long members wait for the last one of collectives in steps that count [ns]."""
         came, meet = self._meets
         return int((times[meet] - times[came]).sum())
+
+    def _denied(self, causes: Sequence[Cause]) -> Denied | None:
+        """Return the rank that is no cause, computes longer and is waited for by the others most of the time."""
+        came, meet = self._meets
+        waits = self.job.points.time[meet] - self.job.points.time[came]
+        if not waits.any():
+            return None
+        at = numbered(meet)
+        last = (waits == 0).nonzero()[0]
+        ranks = self.job.points.rank[came[last]]
+        for_ranks = np.bincount(ranks, np.bincount(at, waits)[at[last]])
+        rank = int(for_ranks.argmax())
+        _, known, more = (column[self.column[rank]] for column in self._computing)
+        is_waited_for = for_ranks[rank] >= _FOR_ONE * waits.sum()
+        if not is_waited_for or more < _DENIED * self.step_ns or any(rank in cause.ranks for cause in causes):
+            return None
+        return Denied(rank, float(more / max(known - more, 1)), float(for_ranks[rank] / waits.sum()))
 
     def _worst(self) -> Cause | None:
         """Return what costs most once those before are removed, if that may be enough; of equals the first candidate.

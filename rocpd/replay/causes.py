@@ -92,6 +92,28 @@ class Cause:
 
 
 @frozen
+class Denied:
+    """A rank that computes longer, and that others wait for, though the replay without that regains nothing.
+
+    Args:
+        rank: its number.
+        longer: by which share it computes longer than others.
+        waiting: share of what ranks wait for each other in collectives for which it comes last.
+    """
+
+    rank: int
+    longer: float
+    waiting: float
+
+    def __str__(self) -> str:
+        """Return why nothing is known of it."""
+        return (
+            f"rank {self.rank} computes {self.longer * 100:.2g} % longer, and {self.waiting * 100:.0f} % of the "
+            "waiting is for it, but no record links the two: it takes calls by which hosts wait for GPUs"
+        )
+
+
+@frozen
 class Blame:
     """The time that a job loses, and to what.
 
@@ -106,6 +128,7 @@ class Blame:
         computes: rank -> its time of computing by what others usually take for the same.
         matched: share of the time in communication kernels whose partners are known.
         suspect: the rank that takes longest for itself, and lastingly so; its cost is not asked. None: none does.
+        denied: the rank that ought to be a cause and is none; None: there is no such rank.
     """
 
     steps: tuple[int, ...]
@@ -118,6 +141,7 @@ class Blame:
     computes: Mapping[int, float] = field(default_factory=dict)
     matched: float = 1.0
     suspect: Cause | None = None
+    denied: Denied | None = None
 
     @property
     def is_matched(self) -> bool:

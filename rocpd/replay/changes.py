@@ -31,7 +31,7 @@ from rocpd.facts.host_calls import HostCall, host_call
 from rocpd.facts.timeline import COMMUNICATION, COMPUTE, COPIES
 from rocpd.replay.blame import Blaming
 from rocpd.replay.causes import Cause, CauseKind
-from rocpd.replay.graph import BEFORE
+from rocpd.replay.graph import BEFORE, INSIDE
 from rocpd.replay.job import JobGraph
 from rocpd.replay.points import NO_EDGES, Edge, Edges, OrderedEdges, Point, left_unexplained, narrowed
 from rocpd.table.human import readable
@@ -206,7 +206,7 @@ class Changing:
         self.less: dict[tuple[Change, tuple[Change, ...]], Ints] = {}
         points = job.points
         self.is_host = np.isin(points.kind, (Point.HOST, Point.STEP))
-        called = {number for number, name in enumerate(job.names) if not name.startswith(BEFORE)}
+        called = {number for number, name in enumerate(job.names) if not name.startswith((BEFORE, INSIDE))}
         self.calls = self.counts & (points.kind == Point.HOST) & np.isin(points.name, sorted(called))
 
     def on(self, job: JobGraph) -> Changing:

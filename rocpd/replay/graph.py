@@ -34,8 +34,10 @@ from rocpd.facts.rank import RankReading
 from rocpd.facts.regions import read_ranges, read_steps
 from rocpd.facts.timeline import COMMUNICATION, COMPUTE, Course, outermost
 from rocpd.replay.points import NO_EDGES, Edge, Edges, Point, Points, in_order, in_time, narrowed
+from rocpd.schema.rules.categories import is_marker as is_mark
 from rocpd.schema.rules.kernel_categories import Categories
 from rocpd.schema.rules.launch import launching_regions
+from rocpd.schema.rules.steps import folded
 
 AT_ONCE = 10_000
 """So soon after what it waits for an operation starts, a call returns [ns]."""
@@ -52,8 +54,8 @@ _NEVER = np.iinfo(np.int64).max
 _MOST_STREAMS = 12  # of a rank, the busiest, that others are looked for on
 
 
-BEFORE = "host work before "
-"""Starts the name of host work that is no call; the name of the call follows that comes after it."""
+BEFORE, INSIDE = "host work before ", "host work in "
+"""Start the name of host work that is no call; the call follows that comes after it, or the marker that it is in."""
 
 _AT_STEPS = ("time between steps", "host work at the end of the step")
 
@@ -105,6 +107,7 @@ class RankGraph:
         hidden: edges from communication to the next operation of each other stream, which never starts before it ends,
             though nothing shows that it waits: with other times it might.
         agents: stream -> which of the agents of the rank it runs on, from 0; of a rank with several, else nothing.
+        marked: points that end host work in which a marker without calls lies, and the numbers of its name.
     """
 
     points: Points
@@ -118,6 +121,7 @@ class RankGraph:
     possible: PossibleWaits | None = None
     hidden: Edges = NO_EDGES
     agents: Mapping[int, int] = field(default_factory=dict)
+    marked: tuple[Ints, Ints] = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 
     def less_jump(self, jump: int, since: int) -> RankGraph:
         """Return the same where a clock was set ahead by `jump` at its time `since` [ns]: no work lasts over that."""
@@ -144,6 +148,7 @@ class RankGraph:
             steps={number: (int(place[a]), int(place[b])) for number, (a, b) in self.steps.items()},
             possible=possible and replace(possible, edges=possible.edges.between(place)),
             hidden=self.hidden.between(place),
+            marked=(place[self.marked[0]], self.marked[1]),
         )
 
     @property
@@ -286,7 +291,7 @@ class _Drawing:
     def __init__(
         self, ops: Ops, kinds: Ints, operations: Sequence[str | None], history: History, steps: _Steps
     ) -> None:
-        regions = history.regions
+        regions, self.names = history.regions, history.names.texts
         self.ops, self.kinds, self.regions, self.calls, self.steps = ops, kinds, regions, history.calls, steps
         calls = [text or "" for text in history.names.texts]
         before = [BEFORE + text for text in calls]
@@ -339,19 +344,48 @@ class _Drawing:
         order, place = in_time(time)
         edges = in_order([each.between(place) for each in self.edges])
         rows = ops.row[talks]
+        *marked, texts = self._marked(place)
         return RankGraph(
             points.take(order).narrowed(),
             edges.narrowed(),
             (rows, place[arrival[talks]]),
             place[ends[talks]],
-            self.texts,
+            _shared((*self.texts, *texts)),
             {number: (int(place[a]), int(place[b])) for number, (a, b) in self._step_points().items()},
             self.contradicted,
             frozenset(self.waits),
             self._possible(place),
             Edges.joined(self.hidden).between(place).narrowed(),
             self._agents(),
+            (marked[0], marked[1]),
         )
+
+    def _marked(self, place: Ints) -> tuple[Ints, Ints, tuple[str, ...]]:
+        """Return points before which a marker without calls lies, by their final numbers; number and text of the first.
+
+        Ranks that do the same between two calls may differ in which call comes next: markers say that it is the same.
+        """
+        regions, host = self.regions, self.host
+        is_marker = np.array([is_mark(text) for text in self.names], bool)
+        rows = ((self.calls < 0) & is_marker[regions.category]).nonzero()[0]
+        if not len(rows) or not len(host.time):
+            return np.zeros(0, np.int64), np.zeros(0, np.int64), ()
+        thread, start, end, name = (
+            column[rows] for column in (regions.thread, regions.start, regions.end, regions.name)
+        )
+        called = (self.calls >= 0).nonzero()[0]
+        called = called[np.lexsort((regions.start[called], regions.thread[called]))]
+        calls = regions.thread[called], regions.start[called]
+        at = _first_at((host.thread, host.time), (thread, end))
+        held = np.minimum(at, len(host.time) - 1)
+        is_inside = (at == held) & (at > 0) & (_first_at(calls, (thread, start)) == _first_at(calls, (thread, end)))
+        some = (is_inside & (host.thread[held] == thread) & (host.thread[held - 1] == thread)).nonzero()[0]
+        some = some[(host.time[at[some] - 1] <= start[some]) & (host.is_step[at[some]] + host.is_call[at[some]] == 0)]
+        some = some[first_of(numbered(at[some]))]
+        texts = {folded(self.names[code] or ""): None for code in name[some].tolist()}
+        number = {text: len(self.texts) + each for each, text in enumerate(texts)}
+        numbers = [number[folded(self.names[code] or "")] for code in name[some].tolist()]
+        return place[at[some]], np.array(numbers, np.int64), tuple(INSIDE + text for text in texts)
 
     def _agents(self) -> dict[int, int]:
         """Return stream -> which of several agents that compute it runs on; none of a stream that runs on several."""
@@ -712,6 +746,20 @@ class _Drawing:
 def _shared(texts: tuple[str, ...]) -> tuple[str, ...]:
     """Return equal texts, which many ranks have, as the same object."""
     return texts
+
+
+def _first_at(times: tuple[Ints, Ints], asked: tuple[Ints, Ints]) -> Ints:
+    """Return the number of the first of times that is on the thread asked for and no earlier, else of the next thread.
+
+    Args:
+        times: thread and time [ns] of each, in order.
+        asked: thread and time of each.
+    """
+    first = np.append(times[0], asked[0])
+    order = np.lexsort((np.arange(len(first)) < len(times[0]), np.append(times[1], asked[1]), first))
+    place = np.empty(len(order), np.int64)
+    place[order] = np.cumsum(order < len(times[0]))
+    return place[len(times[0]) :]
 
 
 def _course(steps: _Steps) -> tuple[Ints, Ints]:

@@ -19,6 +19,7 @@ import numpy as np
 
 from rocpd.base import Codes, Flags, Ints, frozen, process
 from rocpd.base.stages import Stage
+from rocpd.facts.columns import distinct
 from rocpd.facts.communication.collectives import Channel
 from rocpd.facts.communication.matching import Clocks, MatchedChannels
 from rocpd.facts.communication.members import channels_of
@@ -161,6 +162,10 @@ class JobGraph:
             step[first:last] = np.where((at >= 0) & (times <= end[np.maximum(at, 0), column]), at, -1)
             edges = [np.maximum(np.searchsorted(times, side[:, column]) - 1, 0) + first for side in (start, end)]
             steps[rank] = dict(enumerate(zip(*(edge.tolist() for edge in edges), strict=True)))
+        came = (self.edges.kind == Edge.COLLECTIVE).nonzero()[0]
+        meets = self.edges.target(came)
+        is_meeting = self.points.kind[meets] == Point.MEETING
+        step[meets[is_meeting]] = step[self.edges.source[came[is_meeting]]]
         return replace(self, points=replace(self.points, step=step), steps=steps)
 
 
@@ -297,6 +302,7 @@ class _Joining:
             np.array([*(self.codes.setdefault(text, len(self.codes)) for text in graph.names), -1], np.int64)
             for graph in self.graphs.values()
         ]
+        common = self._common(names)
         every = zip(*((c.dtype for c in graph.points.columns()) for graph in self.graphs.values()), strict=True)
         kinds = [np.result_type(*set(each)) for each in every]
         kinds[_NAME] = np.dtype(small(len(self.codes)))
@@ -308,8 +314,16 @@ class _Joining:
             own, graph = points.take(slice(*self.own[rank])), self.graphs[rank]
             for into, column in zip(own.columns(), graph.points.columns(), strict=True):
                 into[:] = codes[column] if into is own.name else column
+            marked, number = graph.marked
+            own.name[marked] = np.where(np.isin(codes[number], common), codes[number], own.name[marked])
             self.graphs[rank] = replace(graph, points=own)
         return points
+
+    def _common(self, names: Sequence[Ints]) -> Ints:
+        """Return the names of markers, in those of the job, that host work of all ranks that compute lies in."""
+        graphs = zip(self.graphs.values(), names, strict=True)
+        each = [distinct(codes[graph.marked[1]]) for graph, codes in graphs if graph.computes]
+        return functools.reduce(np.intersect1d, each) if len(each) > 1 else np.zeros(0, np.int64)
 
     def _moving(self, points: Points, meetings: Sequence[_Meeting]) -> tuple[Ints, Ints]:
         """Return link and move of points; give transfers the work that is left once all have come."""

@@ -34,10 +34,11 @@ from rocpd.replay.causes import CauseKind
 from rocpd.replay.chance import tamed
 from rocpd.replay.changes import FREE, OVERLAPPED, Change, Changing, Verb, in_ns, of_cause, without_doubtful
 from rocpd.replay.excess import excess
+from rocpd.replay.graph import INSIDE
 from rocpd.replay.job import JobGraph, read_job
 from rocpd.replay.points import Edge, Point
 from rocpd.schema.rules.kernel_categories import Categories
-from rocpd.schema.rules.steps import STEP_MARKER
+from rocpd.schema.rules.steps import STEP_MARKER, folded
 
 _LIKELY = 0.975  # of what is estimated lies below its upper bound, as much above the lower one
 _DRAWN = 400  # times that steps are drawn
@@ -45,6 +46,7 @@ _FEWEST = 2  # steps that count
 _NORMAL = 1.4826  # deviation by median distance
 _MORE = 1.25  # times as much longer, may what compares with nothing take as the rest
 _COSTS = 0.01  # of a step, that a call or a gap costs besides what was found
+_MOST_RANKS = 64  # that are asked one by one
 _LARGE = 0.1  # of a step, that it waits for a part: then it is tried without
 _REGAINED = 0.25  # of that, that a change regains which is named
 _MODEL = 0.06  # of what changes, by which replays of simulated jobs are off
@@ -59,6 +61,7 @@ _OF_PARTS = {
 }
 """Part of what a step waits for -> what is tried, in this order: as far as can be done, else what it gains at most."""
 
+_RECORD = "rocpd summary trace JOB says what is not recorded"
 _ONCE = (Stage.FIRST, Stage.GRAPHS, Stage.ANEW)
 STAGES = {**dict.fromkeys(_ONCE, 1), Stage.CAUSES: 3}
 """The stages of a question without changes, of a job with two causes."""
@@ -150,13 +153,36 @@ class Replays:
             *each, together = self._predictions(every, partial(course.step, planned))
         return [*sorted(each, key=lambda one: (one.changes[0] not in causes, one.predicted_step_ns)), together]
 
+    def held_up_by(self, marker: str) -> list[int]:
+        """Return the ranks whose host work in a marker holds up the job, even were it theirs alone.
+
+        All ranks may do it, and those that wait for others anyway lose nothing by it. Of many ranks nobody asks.
+        """
+        job, name = self.job, INSIDE + folded(marker)
+        if name not in job.names or len(self.blaming.ranks) > _MOST_RANKS:
+            return []
+        is_inside = self.blaming.counts & (job.points.name == job.names.index(name))
+        work = np.where(is_inside, job.points.work, 0)
+        least = self._step(job.replay_without(work))
+        costs = self.blaming.step_ns - least
+        alone = {rank: np.where(job.points.rank == rank, 0, work) for rank in self.blaming.ranks}
+        return [r for r, less in alone.items() if (self._step(job.replay_without(less)) - least) * 2 > costs > 0]
+
     def predict(self, asked: Sequence[Change]) -> Prediction:
         """Return how long a step would take with some changes.
 
         Raises:
-            RocpdError: a change names nothing that there is, or times are damaged.
+            RocpdError: a change names nothing that there is, or times are damaged; or the replay contradicts what is
+                recorded.
         """
-        return self._predictions([asked])[0]
+        (prediction,) = self._predictions([asked])
+        compared, denied = [change for change in prediction.changes if _is_compared(change)], self.found.denied
+        if denied and any(change.kind in ("rank", "host") for change in compared):
+            raise RocpdError(f"not known: {denied}", _RECORD)
+        if len(compared) == len(prediction.changes) and -prediction.gain > _COSTS:
+            text = f"{prediction}: not known: a replay says that it would take longer without, which cannot be"
+            raise RocpdError(text, _RECORD)
+        return prediction
 
     def _predictions(
         self, every: Sequence[Sequence[Change]], hear: Progress = lambda _done, _of: None
@@ -378,7 +404,7 @@ def what_if(
             with session.job.course.during(Stage.CAUSES, 1):
                 return WhatIf(count, matched, replays.predict(asked))
         *each, together = replays.tried(session.job.course)
-    return WhatIf(count, matched, together, tuple(each))
+    return WhatIf(count, matched, together, tuple(each), replays.found.denied)
 
 
 def read_replays(session: Federation, categories: Categories | None = None, step_marker: str = STEP_MARKER) -> Replays:

@@ -19,7 +19,7 @@ from rocpd.schema.trace.writer import TraceWriter
 from rocpd.schema.write import Writer, create
 from rocpd.simulator import faults, workload
 from rocpd.simulator.job_plan import JobPlan, RankPlan, plan
-from rocpd.simulator.kineto import write_kineto
+from rocpd.simulator.kineto import KinetoOptions, write_kineto
 from rocpd.simulator.options import JobOptions
 from rocpd.simulator.plants import Plant
 from rocpd.simulator.script import Template, word
@@ -57,7 +57,9 @@ def simulate(options: JobOptions, progress: Callable[[int, int], None] | None = 
             faults.clear_beside(path)
             _write_rank(path, job, rank)
             if options.kineto:
-                write_kineto(path, options.kineto / f"{path.stem}.json.gz", force=options.force)
+                groups = [job.layout.group_of(rank.number, kind).members for kind in job.layout.communicators()]
+                of_rank = KinetoOptions(groups=tuple(groups))
+                write_kineto(path, options.kineto / f"{path.stem}.json.gz", of_rank, force=options.force)
             faults.leave_as(path, rank)
         if progress is not None:
             progress(done, len(paths))

@@ -1,7 +1,8 @@
 """Writes a simulated rank as PyTorch's profiler would have seen it: a second recording of the same run.
 
-Each call that launches lies in an operator; the GPU's times are those of the file, by a clock that differs and drifts.
-What the rank's file lacks, the trace lacks; it may lack more. Never changes the file.
+Each call that launches lies in an operator, a collective in `record_param_comms`, and ranges of the program are
+annotations; the GPU's times are those of the file, by a clock that differs and drifts. What the rank's file lacks, the
+trace lacks; it may lack more. Never changes the file.
 https://github.com/pytorch/kineto, format of torch.profiler's export_chrome_trace
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -25,6 +27,11 @@ _BASE_NS = 1_700_000_000_000_000_000  # of the clock of the trace
 _PPM = 12  # by which it drifts
 _OPERATORS = (("Cijk", "aten::mm"), ("Fmha", "aten::_flash_attention_forward"), ("nccl", "c10d::allreduce_"),
               ("norm", "aten::native_layer_norm"), ("reduce", "aten::sum"))  # fmt: skip
+_COLLECTIVES = {"ncclAllReduce": "allreduce", "ncclAllGather": "_allgather_base", "ncclSend": "send",
+                "ncclRecv": "recv"}  # fmt: skip
+_TYPES = {"ncclFloat32": "Float", "ncclFloat64": "Double", "ncclBfloat16": "BFloat16"}
+_COPIES = {"HOST_TO_DEVICE": ("HtoD", "Host -> Device"), "DEVICE_TO_HOST": ("DtoH", "Device -> Host"),
+           "DEVICE_TO_DEVICE": ("DtoD", "Device -> Device")}  # fmt: skip
 
 
 @frozen
@@ -35,12 +42,15 @@ class KinetoOptions:
         lost: share of the dispatches that it lacks.
         first, last: it has dispatches between these shares of the run.
         seed: which dispatches are lost.
+        groups: ranks of the communicators of the rank, in the order in which it makes them; none: as older versions of
+            PyTorch, it says nothing of collectives.
     """
 
     lost: float = 0.0
     first: float = 0.0
     last: float = 1.0
     seed: int = 0
+    groups: tuple[tuple[int, ...], ...] = ()
 
 
 def write_kineto(rank: Path, out: Path, options: KinetoOptions | None = None, *, force: bool = False) -> None:
@@ -57,8 +67,9 @@ def write_kineto(rank: Path, out: Path, options: KinetoOptions | None = None, *,
     """
     with closing(sqlite3.connect(f"file:{rank}?mode=ro", uri=True)) as connection:
         trace = _Trace(connection, options or KinetoOptions())
-        events = list(trace.events())
-    document = {"schemaVersion": 1, "baseTimeNanoseconds": _BASE_NS, "deviceProperties": [], "traceEvents": events}
+        job, events = trace.job(), list(trace.events())
+    head = {"schemaVersion": 1, "distributedInfo": job, "baseTimeNanoseconds": _BASE_NS, "deviceProperties": []}
+    document = {**head, "traceEvents": events}
     with complete_or_nothing(out, force) as temporary:
         temporary.write_bytes(gzip.compress(json.dumps(document).encode(), 1, mtime=0))
 
@@ -69,26 +80,40 @@ class _Trace:
     def __init__(self, connection: sqlite3.Connection, options: KinetoOptions) -> None:
         self._connection, self._options = connection, options
         self._random = np.random.default_rng(options.seed)
-        ((self._pid,),) = self._rows("SELECT pid FROM rocpd_info_process")
+        ((self._pid, self._environment),) = self._rows("SELECT pid, environment FROM rocpd_info_process")
         ((self._origin, self._end),) = self._rows('SELECT MIN(start), MAX("end") FROM rocpd_kernel_dispatch')
 
     def _rows(self, sql: str) -> list[Any]:
         return self._connection.execute(sql).fetchall()
 
+    def job(self) -> dict[str, Any]:
+        """Return which rank of the job it is."""
+        known = json.loads(self._environment)
+        return {"backend": "nccl", "rank": int(known["RANK"]), "world_size": int(known["WORLD_SIZE"])}
+
     def events(self) -> Iterator[dict[str, Any]]:
-        """Yield operators with calls in them, and kernels."""
+        """Yield ranges, operators with calls in them, kernels and copies."""
         yield {"ph": "M", "name": "process_name", "pid": self._pid, "tid": 0, "ts": 0, "args": {"name": "python"}}
+        for text, thread, *times in self._ranges():
+            name = re.sub(r"^step (\d+)$", r"ProfilerStep#\1", text)
+            yield self._event("user_annotation", name, (self._pid, thread), (times[0], times[1]), {})
+        collectives = list(self._of_collectives()) if self._options.groups else []
+        yield from collectives
         kernels = by_key((stack, kernel) for stack, *kernel in self._kernels())
+        copies = by_key((stack, copy) for stack, *copy in self._copies())
         until: dict[int, int] = {}
         for name, thread, start, end, stack in self._calls():
-            if stack in kernels:
-                launched = kernels.pop(stack)
+            launched, common = kernels.pop(stack, []), {"correlation": stack, "External id": stack}
+            if launched and not (collectives and "nccl" in launched[0][0]):
                 yield self._operator(launched[0][0], thread, (start, end), until.get(thread, start - 4000))
-                common = {"correlation": stack, "External id": stack}
-                yield self._event("cuda_runtime", name, (self._pid, thread), (start, end), common)
-                for kernel, begin, finish, agent, stream in launched:
-                    args = common | {"device": agent, "stream": stream}
-                    yield self._event("kernel", kernel, (agent, stream), (begin, finish), args)
+            yield self._event("cuda_runtime", name, (self._pid, thread), (start, end), common)
+            for kernel, begin, finish, agent, stream in launched:
+                args = common | {"device": agent, "stream": stream}
+                yield self._event("kernel", kernel, (agent, stream), (begin, finish), args)
+            for direction, begin, finish, agent, stream, size in copies.pop(stack, []):
+                kind, ends = _COPIES[direction.removeprefix("MEMORY_COPY_")]
+                args = common | {"device": agent, "stream": stream, "bytes": size, "kind": kind}
+                yield self._event("gpu_memcpy", f"Memcpy {kind} ({ends})", (agent, stream), (begin, finish), args)
             until[thread] = max(end, until.get(thread, 0))
 
     def _operator(self, kernel: str, thread: int, call: tuple[int, int], before: int) -> dict[str, Any]:
@@ -97,6 +122,49 @@ class _Trace:
         start = call[0] - min(2000, max(0, call[0] - before) // 2)
         return self._event("cpu_op", name, (self._pid, thread), (start, call[1]), {"Input Dims": [[128, 256]]})
 
+    def _of_collectives(self) -> Iterator[dict[str, Any]]:
+        """Yield operators for each collective, and for each group of sends and receives, which are one."""
+        calls = self._rccl()
+        addresses = {call[-1]["comm"] for call in calls if "comm" in call[-1]}
+        groups = dict(zip(sorted(addresses, key=lambda text: int(text, 16)), self._options.groups, strict=False))
+        group: list[tuple[Any, ...]] = []
+        for call in calls:
+            name, *_ = call
+            if name in _COLLECTIVES or name == "ncclGroupStart":
+                group.append(call)
+            if group and (name == "ncclGroupEnd" or group[0][0] != "ncclGroupStart"):
+                inside = [each for each in group if each[0] in _COLLECTIVES]
+                track, times = (self._pid, call[1]), (group[0][2], call[3])
+                args = _arguments(inside, groups[inside[0][-1]["comm"]])
+                yield self._event("cpu_op", f"c10d::{args['Collective name']}", track, times, {})
+                yield self._event("cpu_op", "record_param_comms", track, times, args)
+                group = []
+
+    def _rccl(self) -> list[tuple[str, int, int, int, dict[str, str]]]:
+        """Return name, thread, start, end and arguments of the calls of RCCL, in order on each thread."""
+        rows = self._rows("""
+            SELECT N.string, T.tid, R.start, R."end", (SELECT json_group_object(A.name, A.value) FROM rocpd_arg A
+            WHERE A.event_id = R.event_id) FROM rocpd_region R JOIN rocpd_string N ON N.id = R.name_id
+            JOIN rocpd_info_thread T ON T.id = R.tid WHERE N.string GLOB 'nccl*' AND R."end" >= R.start AND R.start > 0
+            ORDER BY T.tid, R.start, R.id""")
+        return [(*row, json.loads(arguments)) for *row, arguments in rows if self._has(row[2])]
+
+    def _ranges(self) -> list[Any]:
+        """Return text, thread, start and end of the ranges of the program, in order."""
+        return [row for row in self._rows("""
+            SELECT json_extract(E.extdata, '$.message'), T.tid, R.start, R."end" FROM rocpd_region R
+            JOIN rocpd_event E ON E.id = R.event_id JOIN rocpd_string C ON C.id = E.category_id
+            JOIN rocpd_info_thread T ON T.id = R.tid
+            WHERE C.string = 'MARKER_CORE_RANGE_API' AND R."end" >= R.start AND R.start > 0 ORDER BY R.start""")
+            if self._has(row[2])]  # fmt: skip
+
+    def _has(self, time: int) -> bool:
+        """Whether the trace is of a part of the run that a time is in."""
+        span = self._end - self._origin
+        before, after = self._options.first == 0, self._options.last == 1
+        low, high = self._origin + self._options.first * span, self._origin + self._options.last * span
+        return (before or low <= time) and (after or time <= high)
+
     def _kernels(self) -> Iterator[tuple[Any, ...]]:
         """Yield stack id, name, start, end, agent and stream of the dispatches that the trace has."""
         rows = self._rows("""
@@ -104,19 +172,27 @@ class _Trace:
             FROM rocpd_kernel_dispatch D JOIN rocpd_event E ON E.id = D.event_id
             JOIN rocpd_info_kernel_symbol S ON S.id = D.kernel_id JOIN rocpd_info_agent A ON A.id = D.agent_id
             WHERE D."end" >= D.start AND D.start > 0 ORDER BY D.start""")
-        span = self._end - self._origin
-        low, high = self._origin + self._options.first * span, self._origin + self._options.last * span
         for row in rows:
-            if low <= row[2] <= high and self._random.random() >= self._options.lost:
+            if self._has(row[2]) and self._random.random() >= self._options.lost:
                 yield (row[0], bare_name(row[1]), *row[2:])
+
+    def _copies(self) -> list[Any]:
+        """Return stack id, direction, start, end, agent, stream and bytes of copies, in order."""
+        return self._rows("""
+            SELECT E.stack_id, N.string, C.start, C."end", COALESCE(D.type_index, S.type_index), C.stream_id, C.size
+            FROM rocpd_memory_copy C JOIN rocpd_event E ON E.id = C.event_id JOIN rocpd_string N ON N.id = C.name_id
+            LEFT JOIN rocpd_info_agent D ON D.id = C.dst_agent_id AND D.type = 'GPU'
+            LEFT JOIN rocpd_info_agent S ON S.id = C.src_agent_id AND S.type = 'GPU'
+            WHERE C."end" >= C.start AND C.start > 0 ORDER BY C.start""")
 
     def _calls(self) -> list[Any]:
         """Return name, thread, start, end and stack id of the calls of HIP, in order."""
-        return self._rows("""
+        rows = self._rows("""
             SELECT N.string, T.tid, R.start, R."end", E.stack_id FROM rocpd_region R
             JOIN rocpd_string N ON N.id = R.name_id JOIN rocpd_event E ON E.id = R.event_id
             JOIN rocpd_info_thread T ON T.id = R.tid WHERE N.string GLOB 'hip*' AND R."end" >= R.start AND R.start > 0
             ORDER BY R.start""")
+        return [row for row in rows if self._has(row[2])]
 
     def _event(
         self, kind: str, name: str, track: tuple[int, int], times: tuple[int, int], args: dict[str, Any]
@@ -125,3 +201,20 @@ class _Trace:
         start, end = (round((time - self._origin) * (1 + _PPM * 1e-6)) for time in times)
         of_track = {"pid": track[0], "tid": track[1], "ts": start / 1000, "dur": (end - start) / 1000}
         return {"ph": "X", "cat": kind, "name": name, **of_track, "args": args}
+
+
+def _arguments(calls: list[tuple[Any, ...]], members: tuple[int, ...]) -> dict[str, Any]:
+    """Return what `record_param_comms` says of calls that are one collective; those of several are an all-to-all."""
+    name, *_, first = calls[0]
+    sent = [int(each[-1]["count"]) for each in calls if each[0] == "ncclSend"] if len(calls) > 1 else []
+    count = sum(sent) or int(first.get("count", first.get("sendcount", 0)))
+    return {
+        "Collective name": "all_to_all" if sent else _COLLECTIVES[name],
+        "dtype": _TYPES[first["datatype"]],
+        "In msg nelems": count,
+        "Out msg nelems": count * (len(members) if name == "ncclAllGather" else 1),
+        "Group size": len(members),
+        "Process Group Name": str(members[0]),
+        "Process Group Ranks": str(list(members)),
+        **({"Rank": int(first["peer"])} if not sent and "peer" in first else {}),
+    }

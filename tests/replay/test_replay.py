@@ -77,6 +77,14 @@ def test_edges_explain_what_was_waited_for(layout: str, tmp_path: Path) -> None:
     assert (job.matched, job.contradicted) == (1.0, 0)
 
 
+def test_what_all_ranks_do_in_a_marker_is_the_fault_of_no_host(tmp_path: Path) -> None:
+    """All stages of a pipeline load input; only on the first one, which is one host, a launch comes next."""
+    job = graph_of(tmp_path, ranks=8, nodes=4, pp=4, seed=1, plant="slow-input")
+    assert not _blame(job).causes
+    named = {job.points.rank[at] for at in (job.points.name == job.names.index("host work in load batch")).nonzero()[0]}
+    assert named == set(range(8))
+
+
 @pytest.mark.parametrize("seed", range(sized(3, 100)))
 def test_what_takes_longer_never_makes_a_job_shorter(seed: int, dataset: JobGraph) -> None:
     random = np.random.default_rng(seed)

@@ -19,6 +19,7 @@ from rocpd.facts.timeline import COMPUTE
 from rocpd.replay.answer import Prediction, WhatIf
 from rocpd.replay.changes import Change, Changing, Verb, changes, of_cause
 from rocpd.replay.job import JobGraph
+from rocpd.replay.points import Edge, left_unexplained
 from rocpd.replay.whatif import Replays
 from rocpd.simulator import JobOptions, simulate
 from rocpd.simulator.conditions import PlantedFact
@@ -62,6 +63,21 @@ def test_without_partners_no_rank_is_blamed(slowed: Replays) -> None:
         ["rank"],
         [],
     ]
+
+
+def test_a_rank_that_others_wait_for_is_not_acquitted_where_no_record_says_why(slowed: Replays) -> None:
+    """Without the calls by which hosts wait for GPUs each host seems to take all that time for itself."""
+    job, points = slowed.job, slowed.job.points
+    edges = job.edges.take(job.edges.kind != Edge.SYNCHRONISED)
+    lag = left_unexplained(points, edges.every(), slice(0, len(points)), job.origin)
+    alone = Replays(replace(job, points=replace(points, lag=lag), edges=edges), steps_of(job))
+    (straggler,) = slowed.found.causes
+    assert slowed.found.denied is None
+    assert not alone.found.causes
+    assert alone.found.denied is not None
+    assert (alone.found.denied.rank,) == straggler.ranks
+    with pytest.raises(RocpdError, match="not known: rank 1 computes"):
+        alone.predict(asked(["rank:1"]))
 
 
 def test_less_time_never_makes_a_step_longer(slowed: Replays) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rocpd.summary.communication.slow import SizedCollective, slow_collectives
+from rocpd.summary.communication.slow import SizedCollective, comparable, slow_collectives, slow_groups
 
 MIB = 1 << 20
 
@@ -29,6 +29,13 @@ def test_of_several_groups_the_one_that_loses_most_is_named() -> None:
     (text,) = said(sized("0,2", [100] * 5 + [300]), sized("1,3", [100] * 5 + [900]), sized("4,5", [100] * 6))
     assert text.startswith("1 of 6 large collectives of ranks 1,3 are slow: ")
     assert text.endswith("; so are those of 1 more group")
+
+
+def test_it_is_known_in_which_steps_they_are_slow_where_all_have_equally_many() -> None:
+    times = [100, 100, 100, 400, 100, 100, 400, 100]
+    numbered = [each._replace(number=3 * at + 1) for at, each in enumerate(sized("0-3", times))]
+    (group,) = slow_groups(comparable(numbered))
+    assert [group.periods(count) for count in (4, 8, 3, 0)] == [[1, 3], [3, 6], [], []]
 
 
 def test_nothing_is_said_of_small_or_rare_ones_and_of_usual_differences() -> None:

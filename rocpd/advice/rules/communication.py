@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from rocpd.advice.case import COLLECTIVES, COMMUNICATION, KERNELS, SIZES, CannotLookError, Case, some
 from rocpd.advice.rule import Need, Rule, Threshold
@@ -14,14 +16,28 @@ from rocpd.federate.select.filters import LEFT_OUT
 from rocpd.replay.causes import OF_COMPUTE
 from rocpd.replay.changes import FREE, OVERLAPPED, Change, without
 from rocpd.summary.communication.exposed import split_of
-from rocpd.summary.communication.slow import FEWEST, LEAST_BYTES, OF_BEST, SizedCollective, comparable, slow_groups
+from rocpd.summary.communication.slow import (
+    FEWEST,
+    LEAST_BYTES,
+    OF_BEST,
+    SizedCollective,
+    SlowCollectives,
+    alike,
+    comparable,
+    said_of,
+    slow_groups,
+)
 from rocpd.summary.communication.slow import RULE as SLOW
 from rocpd.summary.communication.verdict import RULE as VERDICT
+from rocpd.summary.communication.verdict import ordinal
 from rocpd.summary.findings import Confidence, Finding
 
 EXPOSED = "exposed-communication"
 MORE_WORK_PERCENT = LOWER_PERCENT = 1.0
 """A rank with so many more work-items is late because it has more to do; one whose clock is so much lower by that."""
+
+_LISTED, _REGULAR = 8, 3
+"""Steps that a sentence lists; so many that are equally far apart come again."""
 
 _LOWER_CLOCK = "Look at power cap and temperature of its GPU: `amd-smi metric --clock --temperature --power`."
 _SLOWER = (
@@ -97,7 +113,9 @@ def _comm_straggler_explains(cause: Finding, other: Finding) -> bool:
         return is_of_some and cause.evidence["mainly"] == OF_COMPUTE and other.rank == cause.rank
     if other.rule == SLOW:
         link = cause.evidence.get("link")
-        return isinstance(link, list) and other.evidence["group"] == listed(link)
+        return (
+            isinstance(link, list) and other.evidence.get("groups", 1) == 1 and other.evidence["group"] == listed(link)
+        )
     return other.rule == "gpu.starved" and "later_ns" in cause.evidence and other.rank == cause.rank
 
 
@@ -217,14 +235,35 @@ COMM_SAME_STREAM = Rule(
 def _comm_slow(case: Case) -> Iterator[Finding]:
     limits = case.limits
     rows = some([row for row in case.rows("collectives") if row["bytes"] and row["bus_gb_per_s"]], SIZES)
-    names = "name", "group", "bytes", "min_ns", "bus_gb_per_s"
+    names = "name", "group", "bytes", "min_ns", "bus_gb_per_s", "number"
     sized = (SizedCollective(*(row[name] for name in names)) for row in rows)
     compared = comparable(sized, limits["least_mib"] * (1 << 20), limits["least_collectives"])
     if not compared:
         often = f"{limits['least_collectives']:g} times"
         raise CannotLookError(f"no collective of {limits['least_mib']:g} MiB or more is repeated {often}")
-    for group in slow_groups(compared, limits["of_best_percent"] / 100):
-        yield case.finding(group.text, case.job.share(group.lost), group.evidence, row={"rank": None})
+    for groups in alike(slow_groups(compared, limits["of_best_percent"] / 100)):
+        text, evidence = said_of(groups)
+        steps = _in_steps(case, groups[0])
+        evidence |= {"steps": steps} if steps else {}
+        yield case.finding(text + _which(steps), case.job.share(groups[0].lost), evidence, row={"rank": None})
+
+
+def _in_steps(case: Case, slow: SlowCollectives) -> list[int]:
+    """Return the numbers of the steps in which collectives are slow; nothing where they are so in all, or unknown."""
+    steps = sorted((row for row in case.rows("steps") if not row["is_warm_up"]), key=lambda row: int(row["at_ns"]))
+    numbers = [re.search(r"\d+", str(row["step"])) for row in steps]
+    some = [numbers[at] for at in slow.periods(len(steps))] if case.job.has_steps else []
+    return [int(number[0]) for number in some if number] if len(some) < len(steps) else []
+
+
+def _which(steps: Sequence[int]) -> str:
+    """Say in which steps something is so; nothing without steps."""
+    if not steps:
+        return ""
+    apart = {after - before for before, after in pairwise(steps)}
+    few = ", ".join(map(str, steps[:_LISTED])) + (" …" if len(steps) > _LISTED else "")
+    is_regular = len(apart) == 1 and len(steps) >= _REGULAR
+    return f"; in every {ordinal(apart.pop())} step: {few}" if is_regular else f"; in step{'s'[: len(steps) > 1]} {few}"
 
 
 def _comm_slow_explains(cause: Finding, other: Finding) -> bool:
@@ -242,6 +281,7 @@ COMM_SLOW = Rule(
     "one of the same size and group, of {least_collectives} or more. Gains the time above the fastest",
     look=_comm_slow,
     needs=(Need("collectives", COLLECTIVES),),
+    besides=("steps",),
     thresholds=(
         Threshold("of_best_percent", OF_BEST * 100, "bus bandwidth by that of the best of the same size and group"),
         Threshold("least_mib", LEAST_BYTES / (1 << 20), "size of the result of collectives that are compared [MiB]"),

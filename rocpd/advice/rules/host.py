@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from rocpd.advice.case import COPIES, HIP, KERNELS, CannotLookError, Case, short, some
+from rocpd.advice.case import COPIES, HIP, KERNELS, LEAST_GAIN, CannotLookError, Case, short, some
 from rocpd.advice.rule import Need, Rule, Threshold
 from rocpd.facts.agent_time import BETWEEN, HOST
 from rocpd.facts.host_calls import HostCall
@@ -37,7 +37,7 @@ def _gpu_starved(case: Case) -> Iterator[Finding]:
     starved = [row for row in rows if row["cause"] in _LAUNCH_OR_WORK]
     share = sum(float(row["span_percent"]) for row in starved)
     if share < case.limits["least_idle_percent"]:
-        yield from _waiting_for_work(case)
+        yield from list(_waiting_for_work(case)) or _waiting_for_launches(case)
         return
     cause = str(max(starved, key=lambda row: int(row["idle_ns"]))["cause"])
     calls = [row for row in case.of_critical("idle-calls") if row["cause"] == cause]
@@ -48,6 +48,7 @@ def _gpu_starved(case: Case) -> Iterator[Finding]:
     named = f", most {'in ' if longest and longest['name'] not in (None, BETWEEN) else ''}{name}" if name else ""
     text = f"the GPU of rank {case.job.critical} idles {share:.0f} % of the time while its host {what}{named}"
     evidence = {str(row["cause"]): row["idle_ns"] for row in starved}
+    evidence |= {"marker": name} if cause == HOST and longest and longest["name"] not in (None, BETWEEN) else {}
     place = (longest, "longest_ns") if longest else ({"rank": case.job.critical}, "")
     found = case.finding(text, share, evidence, case.sure(Confidence.CERTAIN), *place)
     action, reference = _LAUNCHING if cause == HostCall.LAUNCH else _WORKING
@@ -63,9 +64,22 @@ def _waiting_for_work(case: Case) -> Iterator[Finding]:
         if row["cause"] == HOST and row["name"] and in_most and share >= case.limits["least_work_percent"]:
             which = f"the GPU of rank {case.job.critical}"
             text = f"{which} idles {share:.1f} % of the time while its host is in {row['name']}"
-            found = case.finding(text, share, {HOST: row["idle_ns"]}, Confidence.CERTAIN, row, "longest_ns")
+            evidence = {HOST: row["idle_ns"], "marker": row["name"]}
+            found = case.finding(text, share, evidence, Confidence.CERTAIN, row, "longest_ns")
             yield replace(found, action=_WORKING[0], reference=_WORKING[1])
             return
+
+
+def _waiting_for_launches(case: Case) -> Iterator[Finding]:
+    """Yield that the GPU idles while its host launches, which a replay has to confirm: what idles may wait anyway."""
+    idle = {row["cause"]: row for row in case.of_critical("idle")}
+    row = idle.get(HostCall.LAUNCH.value)
+    share = float(row["span_percent"]) if row else 0.0
+    if row and share >= case.limits["least_launch_percent"]:
+        text = f"the GPU of rank {case.job.critical} idles {share:.1f} % of the time while its host launches"
+        evidence = {row["cause"]: row["idle_ns"], LEAST_GAIN: case.limits[LEAST_GAIN]}
+        found = case.finding(text, share, evidence, case.sure(Confidence.CERTAIN))
+        yield replace(found, action=_LAUNCHING[0], reference=_LAUNCHING[1])
 
 
 def _host_gone(finding: Finding) -> Sequence[Change]:
@@ -76,13 +90,16 @@ GPU_STARVED = Rule(
     id="gpu.starved",
     asks="does the GPU wait for its host?",
     fires="on the critical rank the GPU idles for {least_idle_percent} % of the time or more while its host launches "
-    "or works between calls, or for {least_work_percent} % while it works in one marker of most steps. Gains that time",
+    "or works between calls, or for {least_work_percent} % while it works in one marker of most steps; or for "
+    "{least_launch_percent} % while it launches, where a replay gains {least_gain_percent} %. Gains that time",
     look=_gpu_starved,
     without=_host_gone,
     needs=(Need("kernels", KERNELS), Need("idle", KERNELS)),
     thresholds=(
         Threshold("least_idle_percent", 10.0, "share of the time of the critical rank"),
         Threshold("least_work_percent", 3.0, "the same in one marker, such as one for input"),
+        Threshold("least_launch_percent", 4.0, "the same while its host launches, where a replay gains enough"),
+        Threshold(LEAST_GAIN, 3.0, "share of a step that the replay gains in which launches take no time"),
     ),
     # There would be work to hide communication behind, were it launched.
     explains=lambda cause, other: other.rule == "comm.exposed" and _gain(cause) > _gain(other),

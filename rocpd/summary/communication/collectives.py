@@ -38,7 +38,7 @@ from rocpd.facts.stacks import frame_of, frames_of
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.rank_reader import Fact, RankReader
 from rocpd.federate.select.selection import Selection
-from rocpd.replay.causes import OF_HOST, Blame, Cause, CauseKind
+from rocpd.replay.causes import OF_HOST, Blame, Cause, CauseKind, Denied
 from rocpd.replay.graph import RankGraph, read_graph
 from rocpd.replay.job import JobGraph, join
 from rocpd.replay.whatif import Replays
@@ -341,7 +341,7 @@ class Blamed:
     explained: tuple[Explanation, ...] = ()
 
 
-_BLAMED = Fact("blamed", 9, (Blamed, Blame, Cause, CauseKind, Explanation))
+_BLAMED = Fact("blamed", 10, (Blamed, Blame, Cause, CauseKind, Denied, Explanation))
 
 
 class KeptBlame:

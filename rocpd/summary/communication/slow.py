@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from rocpd.base import amount, by_key, frozen
@@ -18,13 +19,17 @@ bus bandwidth of the best one below which one is slow.
 
 
 class SizedCollective(NamedTuple):
-    """A collective: kernel, ranks of its group, size [bytes], what it takes itself [ns], bus bandwidth [GB/s]."""
+    """A collective: kernel, ranks of its group, size [bytes], what it takes itself [ns], bus bandwidth [GB/s].
+
+    Then which of its kernel it is in its group, 0 where nobody asks.
+    """
 
     name: str | None
     group: str
     size: int
     time: int
     rate: float
+    number: int = 0
 
 
 @frozen
@@ -33,12 +38,12 @@ class SlowCollectives:
 
     Args:
         slow: these.
-        count: of how many that were compared.
+        every: all that were compared.
         lost: the time that they take above the fastest ones of their size [ns].
     """
 
     slow: tuple[SizedCollective, ...]
-    count: int
+    every: tuple[SizedCollective, ...]
     lost: int
 
     @property
@@ -46,14 +51,25 @@ class SlowCollectives:
         """The slowest one."""
         return min(self.slow, key=lambda each: each.rate)
 
+    def periods(self, count: int) -> list[int]:
+        """Return in which of so many steps some are slow, from 0; nothing where these have not equally many each."""
+        slow: set[int] = set()
+        for kind, alike in by_key((each[:3], each.number) for each in self.every).items():
+            each_has, rest = divmod(len(alike), count) if count else (0, 0)
+            if rest or not each_has:
+                return []
+            place = {number: at // each_has for at, number in enumerate(sorted(alike))}
+            slow.update(place[each.number] for each in self.slow if each[:3] == kind)
+        return sorted(slow)
+
     @property
     def text(self) -> str:
         """The sentence on them."""
         worst = self.worst
         return (
-            f"{len(self.slow)} of {self.count} large collectives of ranks {worst.group} are slow: {worst.rate:.0f} "
-            f"GB/s on the bus where the best of the same size ({readable(worst.size, 'bytes')}) have more than twice "
-            "that"
+            f"{len(self.slow)} of {len(self.every)} large collectives of ranks {worst.group} are slow: "
+            f"{worst.rate:.0f} GB/s on the bus where the best of the same size ({readable(worst.size, 'bytes')}) have "
+            "more than twice that"
         )
 
     @property
@@ -61,7 +77,7 @@ class SlowCollectives:
         """The numbers behind it."""
         rate = self.worst.rate
         lost = {"bus_gb_per_s": rate, "lost_ns": self.lost}
-        return {"slow": len(self.slow), "of": self.count, "group": self.worst.group, **lost}
+        return {"slow": len(self.slow), "of": len(self.every), "group": self.worst.group, **lost}
 
 
 def comparable(
@@ -83,13 +99,26 @@ def slow_groups(compared: Iterable[Sequence[SizedCollective]], share: float = OF
             slow += some
             lost += sum(each.time - fastest for each in some)
         if slow:
-            yield SlowCollectives(tuple(slow), sum(map(len, of_group)), lost)
+            yield SlowCollectives(tuple(slow), tuple(chain.from_iterable(of_group)), lost)
+
+
+def alike(groups: Iterable[SlowCollectives]) -> list[list[SlowCollectives]]:
+    """Return groups whose slow collectives have the same kernel and sizes together, those first that lose most."""
+    ordered = sorted(groups, key=lambda group: -group.lost)
+    return list(
+        by_key(((group.worst.name, frozenset(e.size for e in group.slow)), group) for group in ordered).values()
+    )
+
+
+def said_of(groups: Sequence[SlowCollectives]) -> tuple[str, dict[str, object]]:
+    """Return the sentence on several groups, of which the first loses most, and the numbers behind it."""
+    worst, *others = groups
+    more = f"; so are those of {amount(len(others), 'more group')}" if others else ""
+    return f"{worst.text}{more}", {**worst.evidence, "groups": len(groups)}
 
 
 def slow_collectives(every: Iterable[SizedCollective]) -> Iterator[Finding]:
     """Yield one sentence on the collectives that are slow: of the group that loses most."""
     if groups := sorted(slow_groups(comparable(every)), key=lambda group: -group.lost):
-        worst, *others = groups
-        more = f"; so are those of {amount(len(others), 'more group')}" if others else ""
-        evidence = {**worst.evidence, "groups": 1 + len(others)}
-        yield Finding(f"{worst.text}{more}", RULE, Verdict.PROBLEM, Confidence.LIKELY, evidence=evidence)
+        text, evidence = said_of(groups)
+        yield Finding(text, RULE, Verdict.PROBLEM, Confidence.LIKELY, evidence=evidence)

@@ -260,8 +260,8 @@ def _findings(found: Blame, pieces: Periods, members: Members) -> Iterator[Findi
     yield from _in_turn(causes, found, unit)
     if causes:
         return
-    limits = [*_not_compared(found), *_coverage(found)]
-    suspected = _suspected(found, pieces)
+    limits = [*_not_compared(found), *_coverage(found), *([str(found.denied)] if found.denied else [])]
+    suspected = "" if found.denied else _suspected(found, pieces)
     if limits:
         rest = suspected or f"; else none costs 1 % of a step, in {count} {unit}"
         text = f"stragglers: not known: {'; '.join(limits)}{rest}"
@@ -398,10 +398,11 @@ def comes_again(stalls: Sequence[int], last: int) -> str:
     every = apart.pop() if len(apart) == 1 and len(stalls) >= _REGULAR else 0
     if every < 2 or last - stalls[-1] >= every:
         return f"whether it comes again is not known: seen in {steps} {where}"
-    return f"it comes every {_ordinal(every)} step: {where}"
+    return f"it comes every {ordinal(every)} step: {where}"
 
 
-def _ordinal(number: int) -> str:
+def ordinal(number: int) -> str:
+    """Return a number as words have it: `4th`."""
     ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
     return f"{number}{ending}"
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from rocpd.advice.case import LEAST_GAIN
 from rocpd.advice.rules.host import GPU_STARVED
 from tests.advice.made import found
 
@@ -27,3 +28,13 @@ def test_work_in_one_marker_of_most_steps_is_named(work: Mapping[str, object], s
     idle = [{"rank": 0, "cause": "host work", "idle_ns": work["idle_ns"], "span_percent": 5.0}]
     findings = found(GPU_STARVED, {"idle": idle, "idle-calls": calls, "steps": STEPS})
     assert [says is not None and says in finding.text for finding in findings] == [True] * bool(says)
+
+
+@pytest.mark.parametrize(("percent", "is_found"), [(5.3, True), (3.0, False)])
+def test_launches_that_the_gpu_waits_for_need_a_replay(percent: float, is_found: bool) -> None:
+    idle = [{"rank": 0, "cause": "launching", "idle_ns": MS // 2, "span_percent": percent}]
+    findings = found(GPU_STARVED, {"idle": idle, "idle-calls": [], "steps": STEPS})
+    assert [each.text for each in findings] == ["the GPU of rank 0 idles 5.3 % of the time while its host launches"] * (
+        is_found
+    )
+    assert all(each.evidence[LEAST_GAIN] == 3.0 for each in findings)

@@ -1,0 +1,25 @@
+"""The second recording of a simulated job, as PyTorch's profiler makes it: it says the same of the job as the first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import rocpd
+from rocpd.simulator import JobOptions, simulate
+from rocpd.summary.communication.verdict import RULE
+
+
+@pytest.mark.parametrize("layout", [{}, {"tp": 2}, {"ep": 2}, {"pp": 2}])
+def test_both_recordings_blame_the_rank_that_was_planted(layout: dict[str, int], tmp_path: Path) -> None:
+    job, traces = tmp_path / "job", tmp_path / "traces"
+    simulate(JobOptions(job, ranks=4, steps=6, seed=2, plant="straggler,profiler-cost", kineto=traces, **layout))  # type: ignore[arg-type]
+    blamed = []
+    for folder in job, traces:
+        with rocpd.connect(folder) as session:
+            findings = session.summary("ranks").findings
+            groups = {row[1] for row in session.summary("collectives")}
+        blamed.append((next(each.rank for each in findings if each.rule == RULE), groups))
+    assert blamed[0][0] is not None
+    assert blamed[0] == blamed[1]

@@ -40,6 +40,7 @@ _FEWEST_OF_HOST = 3  # ranks, that say how far those of one host lie apart
 _FEWEST_LINKS = 3  # that compare, so that most of them say what is usual
 _LEAST_APART = 4  # steps before and after an onset
 _HARDLY = 0.25  # of what a rank takes longer after an onset, what it does before
+_HALF = 0.5  # of what the suspect takes longer, that others do which do about as much
 _DENIED = 0.03  # of a step, that a rank computes longer which ought to be a cause
 _FOR_ONE = 0.5  # of what ranks wait for each other, that is for such a rank
 _ALL_OF = 0.5  # of what most ranks of a host take longer, that all of them do at least
@@ -116,7 +117,7 @@ class Blaming:
             dict(zip(self.ranks, (known / np.maximum(every, 1)).tolist(), strict=True)),
             dict(zip(self.ranks, (1 + more / np.maximum(known - more, 1)).tolist(), strict=True)),
             self.job.matched,
-            self._suspect(),
+            *self._suspects(),
             self._denied(causes),
         )
 
@@ -149,11 +150,15 @@ class Blaming:
         """Hosts that are late as a whole, for good, once nothing is removed."""
         return [host for host in self._of_hosts() if host.name in self._lasting_hosts]
 
-    def _suspect(self) -> Cause | None:
-        """Return the rank that takes longest for itself, by more than chance explains."""
+    def _suspects(self) -> tuple[Cause | None, tuple[int, ...]]:
+        """Return the rank that takes longest for itself, by more than chance explains; and who does about as much."""
         ranks = [self._cause(each) for each in self._of_ranks()]
         lasting = [cause for cause in ranks if cause.chance is not None and cause.chance <= LIKELY]
-        return max(lasting, key=lambda each: each.takes[each.mainly], default=None)
+        worst = max(lasting, key=lambda each: each.takes[each.mainly], default=None)
+        if worst is None:
+            return None, ()
+        least = _HALF * worst.takes[worst.mainly]
+        return worst, tuple(sorted(each.ranks[0] for each in lasting if each.takes[worst.mainly] >= least))
 
     def _longest(self) -> dict[int, tuple[int, ...]]:
         """Return number of a step -> the ranks, up to half of all, that take clearly longer for themselves in it."""

@@ -128,6 +128,8 @@ class Blame:
         computes: rank -> its time of computing by what others usually take for the same.
         matched: share of the time in communication kernels whose partners are known.
         suspect: the rank that takes longest for itself, and lastingly so; its cost is not asked. None: none does.
+        together: ranks that take about as much longer as the suspect, itself among them: without one alone the others
+            would be waited for.
         denied: the rank that ought to be a cause and is none; None: there is no such rank.
     """
 
@@ -141,6 +143,7 @@ class Blame:
     computes: Mapping[int, float] = field(default_factory=dict)
     matched: float = 1.0
     suspect: Cause | None = None
+    together: tuple[int, ...] = ()
     denied: Denied | None = None
 
     @property

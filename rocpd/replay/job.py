@@ -162,10 +162,8 @@ class JobGraph:
             step[first:last] = np.where((at >= 0) & (times <= end[np.maximum(at, 0), column]), at, -1)
             edges = [np.maximum(np.searchsorted(times, side[:, column]) - 1, 0) + first for side in (start, end)]
             steps[rank] = dict(enumerate(zip(*(edge.tolist() for edge in edges), strict=True)))
-        came = (self.edges.kind == Edge.COLLECTIVE).nonzero()[0]
-        meets = self.edges.target(came)
-        is_meeting = self.points.kind[meets] == Point.MEETING
-        step[meets[is_meeting]] = step[self.edges.source[came[is_meeting]]]
+        meets = (self.points.kind == Point.MEETING).nonzero()[0]
+        step[meets] = step[self.edges.source[self.edges.first[meets]]]  # as the first one that comes
         return replace(self, points=replace(self.points, step=step), steps=steps)
 
 

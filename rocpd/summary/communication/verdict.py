@@ -37,6 +37,7 @@ _BLOCK = 1 << 21  # collectives times members in memory at once
 _FEW_STEPS = 4
 _REGULAR = 4  # stalls equally far apart: they come again
 _LISTED = 8  # steps
+_MUCH = 0.03  # of a step, that all that differs costs
 _SEVERAL = 3  # ranks that stall: what they cost together is said
 _PERHAPS = 0.1  # chance above which nothing is said to last
 
@@ -260,7 +261,7 @@ def _findings(found: Blame, pieces: Periods, members: Members) -> Iterator[Findi
     yield from _in_turn(causes, found, unit)
     if causes:
         return
-    limits = [*_not_compared(found), *_coverage(found), *([str(found.denied)] if found.denied else [])]
+    limits = [*_not_compared(found), *_coverage(found), *([str(found.denied)] if found.denied else _together(found))]
     suspected = "" if found.denied else _suspected(found, pieces)
     if limits:
         rest = suspected or f"; else none costs 1 % of a step, in {count} {unit}"
@@ -440,6 +441,13 @@ def _not_compared(found: Blame) -> Iterator[str]:
 def _coverage(found: Blame) -> Iterator[str]:
     if found.matched < _MATCHED:
         yield f"{found.matched * 100:.0f} % of the time of communication is matched"
+
+
+def _together(found: Blame) -> Iterator[str]:
+    """Yield which ranks take longer together, where all that differs costs much and no rank alone does."""
+    is_much, lost = found.lost_ns >= _MUCH * found.step_ns, readable(found.lost_ns, "ns")
+    if found.suspect and len(found.together) > 1 and is_much:
+        yield f"{_named(found.together)} take longer, which together with all that differs costs {lost} of a step"
 
 
 def _named(ranks: Sequence[int]) -> str:

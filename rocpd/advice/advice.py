@@ -89,7 +89,7 @@ def gain(finding: Finding) -> str:
     if finding.gain_percent is None:
         return "-"
     least, _ = finding.gain_bounds or (0.0, 0.0)
-    return f"{'' if round(least) > 0 else 'up to '}{finding.gain_percent:.0f} %"
+    return f"{'' if round(least) > 0 else 'up to '}{max(0.0, finding.gain_percent):.0f} %"
 
 
 def bounds(finding: Finding) -> str:

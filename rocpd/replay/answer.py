@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from rocpd.base import amount, by_key, frozen
-from rocpd.replay.causes import MATCHED_AT_LEAST, Denied
+from rocpd.replay.causes import MATCHED_AT_LEAST, WELL_MATCHED, Denied
 from rocpd.replay.changes import Change
 from rocpd.table.human import readable
 
@@ -16,7 +16,6 @@ VERSION = 1
 _MOST = 8  # changes that text names
 _RANKS = 3  # ranks of a part of what binds, too
 _LEAST = 0.01  # of a step, that a part is named for
-_MATCHED = 0.9  # of the communication: below it is said
 
 
 @frozen
@@ -145,7 +144,7 @@ def _lines(answer: WhatIf) -> Iterator[str]:
         yield f"  and {len(others) - _MOST} more: --format json"
     counted = f"{amount(answer.steps, 'step')} count" if answer.steps else "no steps are marked: the whole job counts"
     known = f"; only {_percent(answer.matched)} of the time of communication is matched: waits for others are missing"
-    yield counted + (known if answer.matched < _MATCHED else "")
+    yield counted + (known if answer.matched < WELL_MATCHED else "")
 
 
 def _bound(prediction: Prediction) -> Iterator[str]:

@@ -18,8 +18,9 @@ from rocpd.base import Flags, Floats, Ints, by_key
 from rocpd.facts.columns import numbered, per_id
 from rocpd.facts.timeline import COMPUTE, COPIES, owned
 from rocpd.facts.units import LEAST_STEPS, slow_beyond
+from rocpd.replay import trend
 from rocpd.replay.causes import OF_COMPUTE, PARTS, Blame, Cause, CauseKind, Denied
-from rocpd.replay.chance import LIKELY, chance_of
+from rocpd.replay.chance import LEAST_TO_TELL, LIKELY, chance_of
 from rocpd.replay.excess import Excess
 from rocpd.replay.job import JobGraph
 from rocpd.replay.points import Edge, Point, small
@@ -27,19 +28,16 @@ from rocpd.replay.points import Edge, Point, small
 _BLOCK = 1 << 20  # points at once
 _LEAST = 0.01  # of a step, that a cause costs
 _TRIED = 6  # ranks, hosts and links that are tried, those first that take longest beyond what is usual
+_MOST_CAUSES = 10
 _MOST_STEPS = 8
 _SHOWN = 0.1  # of what a step lost: where nothing grew by that much, nothing is said to have grown
 _MAIN = 0.5  # of what a step lost, that one rank explains
-_FAR = 4.0  # deviations from its other steps: there a rank stalls
-_NORMAL = 1.4826  # deviation by median distance
-_STALL, _ONSET = 0.02, 0.03  # of a step, that a rank stalls, or takes longer from some step on, at least
+_FAR = 4.0  # deviations from its other steps
 _SECOND = 4  # times: the chance of a second comparison, so that both together err hardly more often than the first
 _ALIKE = 0.5  # of the share by which others take longer in a step: kernels are alike
 _NEARLY_ALL = 0.9  # of the time of kernels
 _FEWEST_OF_HOST = 3  # ranks, that say how far those of one host lie apart
 _FEWEST_LINKS = 3  # that compare, so that most of them say what is usual
-_LEAST_APART = 4  # steps before and after an onset
-_HARDLY = 0.25  # of what a rank takes longer after an onset, what it does before
 _HALF = 0.5  # of what the suspect takes longer, that others do which do about as much
 _DENIED = 0.03  # of a step, that a rank computes longer which ought to be a cause
 _FOR_ONE = 0.5  # of what ranks wait for each other, that is for such a rank
@@ -81,29 +79,27 @@ class Blaming:
         self.removed = self.nothing()
         self.hosts: Ints | None = None  # what is removed as common to hosts
         self.alone = self._alone()
-        self.stalls = self._stalls()
+        self.stalls = trend.stalls(self.alone, self.step_ns, is_one_kind=True)
+        self.drifts = trend.drifts(self._longer, self.step_ns)
         self.stalled = self._stalled()
         self.own: Ints | None = None  # what points take longer besides hosts removed; None: as recorded
 
     def blame(self) -> Blame:
         """Return what was found."""
         causes: list[Cause] = []
-        for _ in range(_TRIED):
+        for _ in range(_MOST_CAUSES):
             self.job.give_back()
             cause = self._worst()
             if cause is None or cause.cost < _LEAST * self.step_ns:
                 break
-            causes.append(cause)
-            _add(self.removed, self._less(cause))
-            if cause.kind is CauseKind.HOST:
-                self.hosts = self.nothing() if self.hosts is None else self.hosts
-                _add(self.hosts, self.lasting_of_hosts([cause]))
-                self.own = self.own_without(self.hosts)
+            causes.append(replace(cause, behind=tuple(range(len(causes)))))
+            self._remove(cause)
+        causes += self._hidden_by_each_other(len(causes))
         usual = self.spent(self.job.replay_without(self._beyond_usual()))
         self.removed, self.hosts, self.own = self.nothing(), None, None
         causes = [
-            replace(cause, alone=self._cost_alone(cause) if number or self._late else cause.cost)
-            for number, cause in enumerate(causes)
+            replace(cause, alone=self._cost_alone(cause) if cause.behind or self._late else cause.cost)
+            for cause in causes
         ]
         lost = self.step_ns - usual / len(self.steps)
         every, known, more = self._computing
@@ -121,12 +117,66 @@ class Blaming:
             self._denied(causes),
         )
 
+    def _remove(self, cause: Cause) -> None:
+        """Remove what points of a cause take longer, besides what is removed."""
+        _add(self.removed, self._less(cause))
+        if cause.kind is CauseKind.HOST:
+            self.hosts = self.nothing() if self.hosts is None else self.hosts
+            _add(self.hosts, self.lasting_of_hosts([cause]))
+            self.own = self.own_without(self.hosts)
+
+    def _hidden_by_each_other(self, before: int) -> list[Cause]:
+        """Return causes without one of which a step takes as long, as of two ranks that are equally slow; remove them.
+
+        Args:
+            before: how many causes are removed.
+        """
+        least, count = _LEAST * self.step_ns, len(self.steps)
+        some: list[_Candidate] = []
+        for each in sorted(self._candidates(), key=lambda each: -each.most):
+            is_other = each.kind is CauseKind.LINK or not any(
+                set(each.ranks) & set(other.ranks) for other in some if other.kind is not CauseKind.LINK
+            )
+            if is_other and each.most // count >= least and self._cause(each).is_clear:
+                some.append(each)
+        while len(some) > 1:
+            every = self._time_without(some)
+            costs = [self._time_without([other for other in some if other is not each]) - every for each in some]
+            kept = [each for each, cost in zip(some, costs, strict=True) if cost // count >= least]
+            if len(kept) == len(some):
+                return self._behind_each_other(some, costs, before)
+            some = kept
+        return []
+
+    def _time_without(self, candidates: Iterable[_Candidate]) -> int:
+        """Return how long all steps take without some candidates, and what is removed [ns]."""
+        less = self.removed.copy()
+        for each in candidates:
+            _add(less, self._less(each))
+        return self.spent(self.job.replay_without(less))
+
+    def _behind_each_other(self, some: Sequence[_Candidate], costs: Sequence[int], before: int) -> list[Cause]:
+        """Return the causes that candidates are; remove them."""
+        order = sorted(range(len(some)), key=lambda number: -costs[number])
+        numbers = range(before + len(some))
+        causes = [
+            replace(
+                self._cause(some[number]),
+                cost=costs[number] // len(self.steps),
+                behind=tuple(other for other in numbers if other != before + at),
+            )
+            for at, number in enumerate(order)
+        ]
+        for cause in causes:
+            self._remove(cause)
+        return causes
+
     def _beyond_usual(self) -> Ints:
         """Return what points take longer than is usual, with what is removed as it is [ns]; in place of `own`."""
         beyond = self._own_of(slice(None))
         for _, here in self.of_ranks(self.ranks):
             is_gone, passing = self.removed[here] != 0, self.beyond.passing_of(here)
-            beyond[here] -= np.where(self.stalled[here], passing, 0)
+            beyond[here] -= self._stalling_of(here)
             beyond[here][is_gone] = self.removed[here][is_gone]
             passing[self.stalled[here] & is_gone] = 0
             beyond[here] += passing
@@ -165,7 +215,7 @@ class Blaming:
         if len(self.ranks) < 2 or len(self.steps) < LEAST_STEPS:
             return {}
         own = self._longer
-        deviation = _NORMAL * np.median(np.abs(own - np.median(own, axis=0)))
+        deviation = trend.NORMAL * np.median(np.abs(own - np.median(own, axis=0)))
         order = np.argsort(-own, axis=1, kind="stable")[:, : len(self.ranks) // 2 + 1]
         most = np.take_along_axis(own, order, axis=1)
         clear = most[:, :-1] - np.maximum(most[:, 1:], 0) >= max(_FAR * deviation, _LEAST * self.step_ns)
@@ -186,7 +236,7 @@ class Blaming:
         hosts = self.hosts
 
         def left(here: slice) -> Ints:
-            return self._own_of(here) - hosts[here] - self._stalling_of(here) + self.beyond.passing_of(here)
+            return self._own_of(here) - hosts[here] - self._stalling_of(here) + self.beyond.passing_alone(here)
 
         return self.by_step(left, self.beyond.is_compared)
 
@@ -204,11 +254,16 @@ class Blaming:
     def _add_stalling(self, times: Ints, some: slice) -> None:
         """Add the time that some points take longer where their rank stalls [ns]."""
         rows = self.stalled[some].nonzero()[0]
-        times[rows] += self.beyond.passing_of(rows + (some.start or 0))
+        times[rows] += self.beyond.passing_alone(rows + (some.start or 0))
+
+    def in_usual_steps(self, less: Ints, rows: Ints) -> Ints:
+        """Return what some points take longer for good, of all that they do, where their steps are as usual [ns]."""
+        lasting = less[rows] - np.where(self.stalled[rows], self.beyond.passing_alone(rows), 0)
+        return self.beyond.as_usual(lasting, rows)
 
     def _stalling_of(self, rows: slice) -> Ints:
         """Return the time that some points take longer where their rank stalls [ns]."""
-        return np.where(self.stalled[rows], self.beyond.passing_of(rows), 0)
+        return np.where(self.stalled[rows], self.beyond.passing_alone(rows), 0)
 
     def nothing(self) -> Ints:
         """Return no time of each point."""
@@ -244,30 +299,16 @@ class Blaming:
 
     def _alone(self) -> Floats:
         """Return what each rank (column) takes more in a step (row) than in others, and than other ranks do [ns]."""
-        more = self.by_step(self.beyond.passing_of, lambda own: self.beyond.passing_of(own) != 0)
-        if len(self.ranks) < 2:
-            return more
-        ordered = np.sort(more, axis=1)
-        middle = (ordered.shape[1] - 2) // 2
-        others = np.where(more <= ordered[:, [middle]], ordered[:, [middle + 1]], ordered[:, [middle]])
-        alone: Floats = more - np.maximum(others, 0)
-        return alone
-
-    def _stalls(self) -> Flags:
-        """Return in which steps (rows) ranks (columns) take far longer than in others."""
-        alone = self.alone
-        if not alone.size:
-            return np.zeros(alone.shape, bool)
-        far = _FAR * _NORMAL * float(np.median(np.abs(alone - np.median(alone, axis=0))))
-        stalls: Flags = alone > max(far, _STALL * self.step_ns)
-        return stalls
+        more = self.by_step(self.beyond.passing_alone, lambda own: self.beyond.passing_of(own) != 0)
+        _, known, longer = self._computing
+        return trend.alone(more, 1 + longer / np.maximum(known - longer, 1))
 
     def _stalled(self) -> Flags:
-        """Return which points lie where their rank stalls."""
+        """Return which points lie where their rank stalls, or are of one that drifts: no step is as others there."""
         stalled = np.zeros(len(self.counts), bool)
         for column, own in self.of_ranks(self.ranks):
             inside = (self.counts[own] & (self.what[own] < 3)).nonzero()[0]
-            stalled[own][inside] = self.stalls[self.at[own][inside], column]
+            stalled[own][inside] = self.stalls[self.at[own][inside], column] | self.drifts[column]
         return stalled
 
     def spent(self, times: Ints) -> int:
@@ -343,7 +384,9 @@ class Blaming:
         worst one costs, or than a cause costs at least, needs no replay.
         """
         least = _LEAST * self.step_ns
-        candidates = [each for each in self._candidates() if each.most // len(self.steps) >= least]
+        some = [each for each in self._candidates() if each.most // len(self.steps) >= least]
+        can_tell = len(self.steps) >= LEAST_TO_TELL
+        candidates = [each for each in some if not can_tell or self._cause(each).matters]
         if not candidates:
             return None
         if self.now is None:
@@ -485,11 +528,14 @@ class Blaming:
             less = self.lasting_of_hosts([cause])
         for _, here in self.of_ranks(cause.ranks):
             if cause.kind is CauseKind.HOST:
-                less[here] += self._stalling_with(cause, here)
+                less[here] += self._stalling_of(here) if self._all_drift(cause) else self._stalling_with(cause, here)
                 continue
             longer = self._own_of(here) if own is None else own[here]
             less[here] = np.where(self.counts[here] & (self.what[here] < 3), longer, 0)
         return less
+
+    def _all_drift(self, cause: Cause | _Candidate) -> bool:
+        return bool(self.drifts[[self.column[rank] for rank in cause.ranks]].all())
 
     def _transfers_longer(self, rows: Ints) -> Ints:
         """Return what transfers take longer than others of the kind usually do, and more where their link stalls [ns].
@@ -515,15 +561,13 @@ class Blaming:
             (alike,) = np.nonzero(self.beyond.shapes == shape)
             if len(alike) >= _FEWEST_LINKS:
                 alone[:, alike] = more[:, alike] - np.maximum(np.median(more[:, alike], axis=1), 0)[:, None]
-        far = _FAR * _NORMAL * np.median(np.abs(alone - np.median(alone, axis=0)), axis=0)
-        stalls: Flags = alone > np.maximum(far, _STALL * self.step_ns)
-        return stalls
+        return trend.stalls(alone, self.step_ns, is_one_kind=False)
 
     def lasting_of_hosts(self, hosts: Iterable[Cause | _Candidate]) -> Ints:
         """Return what points of ranks usually take longer because of their hosts, of a place the same [ns]."""
         less = self.nothing()
         for _, here in self.of_ranks(rank for host in hosts for rank in host.ranks):
-            longer = self._of_host[1][self.beyond.unit[here]]
+            longer = self.beyond.in_step(self._of_host[1][self.beyond.unit[here]], here)
             less[here] = np.where(self.counts[here] & (self.what[here] < 3), longer, 0)
         return less
 
@@ -548,7 +592,8 @@ class Blaming:
         stalls = self.steps[self.stalls[:, columns].all(1)]
         now = self._longer_now()
         longest = int(np.isin(now.argmax(1), columns).sum())
-        since = self._since(now[:, columns[0]]) if kind is CauseKind.RANK else None
+        onset = trend.onset(now[:, columns[0]], self.step_ns) if kind is CauseKind.RANK else None
+        since = None if onset is None else int(self.steps[onset])
         _, known, _ = (each[columns].sum() for each in self._computing)
         more, in_stalls = self._computes_longer(candidate), 0.0
         for _, here in self.of_ranks(ranks):
@@ -556,8 +601,25 @@ class Blaming:
         longer = float(more / max(known - more, 1))
         stalled = in_stalls / max(1.0, float(less.sum())) if len(stalls) else 0.0
         cause = replace(cause, stalls=tuple(stalls.tolist()), stalled=stalled, longest=longest, longer=longer)
-        cause = replace(cause, since=since)
+        cause = replace(cause, since=since, grows=() if since is not None else self._grows(cause))
         return replace(cause, in_stalls=self._in_stalls(cause)) if len(stalls) else cause
+
+    def _grows(self, cause: Cause) -> tuple[float, ...]:
+        """Return by which share a cause computes longer in the first and in the last quarter of steps, if it drifts."""
+        if cause.mainly != OF_COMPUTE or not self._all_drift(cause):
+            return ()
+        here = np.isin(self.ranks, cause.ranks)
+
+        def computes(own: slice) -> Flags:
+            some: Flags = self.beyond.is_compared(own) & (self.what[own] == 0)
+            return some
+
+        passing = self.by_step(self.beyond.passing_alone, computes)
+        drift = passing[:, here].sum(1) - here.sum() * np.median(passing[:, ~here], axis=1)
+        _, known, more = (each[here].sum() for each in self._computing)
+        usual = max(known - more, 1)
+        shares = (cause.longer + float(drift[some].mean() / usual) for some in trend.quarters(len(self.steps)))
+        return tuple(max(0.0, share) for share in shares)
 
     def _of_link(self, cause: Cause, less: Ints) -> Cause:
         """Return a slow link with the steps in which it takes far longer than in others.
@@ -574,22 +636,6 @@ class Blaming:
         each = round(in_stalls / len(cause.ranks) / int(stalls.sum()))
         stalled = in_stalls / max(1.0, float(less.sum()))
         return replace(cause, stalls=tuple(self.steps[stalls].tolist()), stalled=stalled, in_stalls=each)
-
-    def _since(self, longer: Floats) -> int | None:
-        """Return from which step on a rank takes longer, by how much it does in each; None: in all, or now and then."""
-        low, high = _LEAST_APART, len(longer) - _LEAST_APART
-        if low > high:
-            return None
-        # Where it is divided in two, so that each part varies least.
-        at = min(
-            range(low, high + 1), key=lambda cut: longer[:cut].var() * cut + longer[cut:].var() * (len(longer) - cut)
-        )
-        before, after = longer[:at], longer[at:]
-        apart = float(after.mean() - np.median(before))
-        spread = _NORMAL * float(np.median(np.abs(before - np.median(before))))
-        is_new = float(np.quantile(after, 0.1)) > float(np.quantile(before, 0.9))
-        is_far = apart > max(_FAR * spread, _ONSET * self.step_ns)
-        return int(self.steps[at]) if is_new and is_far and before.mean() < _HARDLY * after.mean() else None
 
     def _in_stalls(self, cause: Cause) -> int:
         """Return the mean time that steps take longer in which ranks stall, for what they mainly take longer [ns]."""
@@ -657,6 +703,7 @@ class Blaming:
             return chance_of(series[:, alike], alike.index(int(cause.name)))
         what = PARTS.index(cause.mainly)
         series = self.by_step_for(what)
+        series -= np.median(series, axis=1)[:, None]  # steps that are long on all ranks alike are nobody's
         usual = np.median(series, axis=0)
         series = np.where(self.stalls, usual, series)  # what a rank takes longer at times is no property of it
         if cause.kind is CauseKind.RANK:
@@ -670,6 +717,8 @@ class Blaming:
         Where hosts differ, that is how far ranks lie apart, and would hide one that is slower than all of its host.
         """
         chance = chance_of(series, column)
+        if self.drifts[column] and trend.stands_out(self._longer)[column]:
+            chance = min(chance, LIKELY)  # neighbours are alike as it grows, not by chance
         numbers, ranks = np.unique(self._hosts, return_inverse=True, return_counts=True)[1:]
         if len(ranks) < 2 or ranks.min() < _FEWEST_OF_HOST:
             return chance
@@ -694,7 +743,7 @@ class Blaming:
         def compares(here: slice) -> Flags:
             return computes(here) & beyond.is_compared(here)
 
-        asked = (work, computes), (work, compares), (beyond.lasting_of, compares), (beyond.passing_of, compares)
+        asked = (work, computes), (work, compares), (beyond.lasting_of, compares), (beyond.passing_alone, compares)
         every, known, lasting, passing = (self.by_step(*each).sum(0) / len(self.steps) for each in asked)
         return every, known - passing, lasting
 
@@ -707,7 +756,7 @@ class Blaming:
         return np.array([np.mean(each) if each else 0.0 for each in spans])
 
     def _slow_steps(self) -> dict[int, Cause]:
-        """Return number of a slow step -> its cause: the rank that makes it so, or the ranks of a host.
+        """Return number of a slow step -> its cause: the rank that makes it so, the ranks of a host, or a few others.
 
         Steps in which nothing grew that explains them have none.
         """
@@ -717,7 +766,7 @@ class Blaming:
         if not slow:
             return {}
         typical = float(np.median(lengths))
-        whose = {at: self._whose(at) for at in slow}
+        whose = {at: self._whose(at, _MAIN * (lengths[at] - typical)) for at in slow}
         picked = self.nothing()
         for column, own in self.of_ranks(self.ranks):
             is_slow = np.isin(self.at[own], [at for at in slow if column in whose[at]])
@@ -744,11 +793,17 @@ class Blaming:
             causes[step] = replace(cause, largest=("", largest[1])) if is_alike else cause
         return causes
 
-    def _whose(self, at: int) -> list[int]:
-        """Return the columns of the rank that may make a step slow; of its host where all ranks of that stall in it."""
+    def _whose(self, at: int, least: float) -> list[int]:
+        """Return the columns of the rank that may make a step slow, or of those that stall in it together.
+
+        These are all of its host, or those that take so much longer [ns], up to half of all ranks.
+        """
         worst = int(self.alone[at].argmax())
         together = self._several.get(self._hosts[worst], [])
-        return together if together and self.stalls[at, together].all() else [worst]
+        if together and self.stalls[at, together].all():
+            return together
+        few = (self.stalls[at] & (self.alone[at] >= least)).nonzero()[0].tolist()
+        return few if 1 < len(few) <= len(self.ranks) // 2 else [worst]
 
 
 def _add(times: Ints, more: Ints) -> None:

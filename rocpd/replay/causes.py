@@ -7,10 +7,13 @@ from collections.abc import Mapping
 from dataclasses import field
 
 from rocpd.base import frozen
+from rocpd.replay.chance import LIKELY
 
-MATCHED_AT_LEAST = 0.5
-"""Of the communication: below it nothing is known of what others wait for."""
+MATCHED_AT_LEAST, WELL_MATCHED = 0.5, 0.9
+"""Of the communication: below it nothing is known of what others wait for; or what a cause costs may be more."""
 
+STALLS = 0.5  # of what a rank takes longer: where more of it is in some steps, these are what to look at
+_PERHAPS = 0.1  # chance above which nothing is said to last
 _CLEARLY = 1.1  # times as long
 _HIDDEN = 0.5  # of what it costs, that a cause costs alone
 
@@ -51,7 +54,10 @@ class Cause:
         longest: in how many steps it takes longest of those that compare.
         since: number of the step from which on a rank takes longer, and before it hardly does; None: no such step.
         longer: by which share it computes longer than others.
+        grows: the same in the first and in the last quarter of steps, of what takes longer and longer; else nothing.
         alone: what the replay without it alone regains of a step, the mean of all [ns]; of a step, nothing.
+        behind: numbers of the causes that are removed where it costs `cost`: those before it; of several that hide each
+            other, the others, too.
     """
 
     kind: CauseKind
@@ -68,11 +74,13 @@ class Cause:
     longest: int = 0
     since: int | None = None
     longer: float = 0.0
+    grows: tuple[float, ...] = ()
     alone: int = 0
+    behind: tuple[int, ...] = ()
 
     @property
     def costs(self) -> int:
-        """The time that a step would take less without it, and without those before it where these hide it [ns].
+        """The time that a step would take less without it, and without those it is behind where these hide it [ns].
 
         This is said of it everywhere: `rocpd whatif` regains so much.
         """
@@ -80,8 +88,20 @@ class Cause:
 
     @property
     def is_hidden(self) -> bool:
-        """Whether most of what it costs shows only once those before it are removed."""
+        """Whether most of what it costs shows only once those that it is behind are removed."""
         return self.alone < _HIDDEN * self.cost
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether it is more than chance explains, or a fact of the steps where it was: stalls, or from one on."""
+        is_fact = self.stalled > STALLS or self.since is not None
+        return is_fact or (self.chance is not None and self.chance <= LIKELY)
+
+    @property
+    def matters(self) -> bool:
+        """Whether it is clear, or perhaps so; of links few compare."""
+        is_perhaps = self.kind is not CauseKind.LINK and self.chance is not None and self.chance <= _PERHAPS
+        return self.is_clear or is_perhaps
 
     @property
     def mainly(self) -> str:
@@ -121,7 +141,8 @@ class Blame:
         steps: numbers of the steps that count.
         step_ns: how long a step takes: from the first to the last point of all, by the number of steps [ns].
         lost_ns: what a step would take less, were everything as usual [ns].
-        causes: ranks, hosts and links, those first that cost most; each with those before it removed.
+        causes: ranks, hosts and links that are more than chance may explain, those first that cost most; each with
+            those removed that it is behind.
         slow: number of a slow step -> its cause: the rank that makes it so, or all of a host; no rank: all are alike.
         longest: number of a step -> the ranks that take clearly longest for themselves, where some do.
         compared: rank -> share of its time of computing that compares with that of others.

@@ -16,7 +16,9 @@ from rocpd.base.student import survival
 LIKELY, CERTAIN = 0.007, 1e-5
 """Chances below which something lasts likely, or for certain; calibrated to err in 1 of 100 jobs."""
 
-_FEWEST = 4  # steps
+LEAST_TO_TELL = 4
+"""Steps, of fewer nothing can be told from chance."""
+
 _FAR = 4.0  # deviations: further away is an outlier
 _NORMAL = 1.4826  # deviation by median distance
 _MOST_ALIKE = 0.99
@@ -34,7 +36,7 @@ def chance_of(series: Floats, column: int) -> float:
         column: of which it is asked.
     """
     steps, count = series.shape
-    if steps < _FEWEST or count < 2:
+    if steps < LEAST_TO_TELL or count < 2:
         return 1.0
     values = tamed(series)
     means = values.mean(0)

@@ -4,8 +4,9 @@
   took as long as most; calls and gaps go as a whole.
 - `scale`: times are multiplied; factors of several changes multiply.
 - `overlap`: communication or copies no longer hold up what comes after them on their agent, nor the host. Who needs
-  the data is not recorded. Sends, receives, and collectives that are short beside the others of their stream are waited
-  for as before; so is the last long one of a stream in a step, as an optimiser waits for all gradients. Copies are done
+  the data is not recorded. Sends, receives, all-to-alls, all-reduces of groups that have some at the begin of a step,
+  and collectives that are short beside the others of their stream are waited for as before; so is the last long one of
+  a stream in a step, as an optimiser waits for all gradients. Copies are done
   when the step ends.
 """
 
@@ -25,6 +26,7 @@ import numpy as np
 from rocpd.base import Flags, Ints, RocpdError, UsageError, frozen
 from rocpd.base.entries import near
 from rocpd.base.option import regular_expression
+from rocpd.facts.agent_time import PAUSE
 from rocpd.facts.columns import grouped, nth_of, numbered, runs
 from rocpd.facts.communication.collectives import listed
 from rocpd.facts.host_calls import HostCall, host_call
@@ -74,6 +76,7 @@ KINDS: Mapping[Verb, Mapping[str, str]] = {
 _AT_ONCE = 2_000  # after what it waited for, and nothing else explains it [ns]
 _HIP = "HIP_RUNTIME_API"  # whose rules know the functions of HSA, too
 _CALL = "call of 20 us or more"
+_FIRST_LAYERS = 0.125  # of a step: what all-reduces move so early are no gradients
 _SHORT = 4  # times shorter than the longest
 _LONG = 60  # characters of a name in a hint
 _MOST_GAPS = 3  # that are tried
@@ -308,6 +311,8 @@ class Changing:
     def _left(self, asked: Sequence[Change], share: Mapping[Change, float], also: Ints | None) -> Ints:
         """Return how long points still take without what is taken away, each once [ns]; arguments as `applied`."""
         is_less, work = np.zeros(len(self.job.points), bool), self.job.points.work
+        steps = [int(change.name) for change in asked if change.verb is Verb.WITHOUT and change.kind == "step"]
+        are_usual = (self.counts & np.isin(self.job.points.step, steps)).nonzero()[0]
 
         def less(work: Ints, more: Ints, factor: float) -> Ints:
             rows = more.nonzero()[0]
@@ -320,9 +325,16 @@ class Changing:
         if also is not None:
             work = less(work, also, 1)
         hosts = tuple(change for change in asked if change.verb is Verb.WITHOUT and change.kind == "host")
-        for change in sorted(asked, key=lambda change: change.kind == "host"):  # its ranks alone may take longer
-            if change.verb is Verb.WITHOUT:
-                work = less(work, self.excess(change, hosts), share.get(change, 1))
+        gone = [change for change in asked if change.verb is Verb.WITHOUT]
+        for change in (change for change in gone if change.kind == "step"):
+            work = less(work, self.excess(change), 1)
+        is_less[are_usual] = False  # what ranks take longer in usual steps goes, too
+        others = (change for change in gone if change.kind != "step")
+        for change in sorted(others, key=lambda change: change.kind == "host"):  # its ranks alone may take longer
+            more = self.excess(change, hosts)
+            if len(are_usual) and change.kind in ("rank", "host"):
+                more = _replaced(more, are_usual, self.blaming.in_usual_steps(more, are_usual))
+            work = less(work, more, share.get(change, 1))
         return work
 
     def _unexplained(self, edges: OrderedEdges) -> Ints:
@@ -423,8 +435,10 @@ class Changing:
 
     def _hidden(self, change: Change, asked: Sequence[Change]) -> str:
         changes = [of_cause(cause) for cause in self.causes]
-        at = changes.index(change) if change in changes else 0
-        before = [each for each in changes[:at] if each not in asked]
+        if change not in changes:
+            return ""
+        at = changes.index(change)
+        before = [changes[number] for number in self.causes[at].behind if changes[number] not in asked]
         if not before or not self.causes[at].is_hidden:
             return ""
         names = ", ".join(each.what for each in before)
@@ -527,13 +541,13 @@ class Changing:
         return some
 
     def _launching(self) -> Flags:
-        """Return the host work that leads to launches: of the calls, and of pauses right before them."""
+        """Return the host work that leads to launches: of the calls, and of short pauses right before them."""
         points, edges = self.job.points, self.job.edges
         launches = np.zeros(len(points), bool)
         launches[edges.source[edges.kind == Edge.LAUNCH]] = True
         order = np.lexsort((np.arange(len(points)), points.lane, points.rank, ~self.is_host))
         order = order[: int(self.is_host.sum())]
-        pauses = (points.kind == Point.HOST) & ~self.calls & ~launches
+        pauses = (points.kind == Point.HOST) & ~self.calls & ~launches & (points.work < PAUSE)
         same = (points.rank[order][1:] == points.rank[order][:-1]) & (points.lane[order][1:] == points.lane[order][:-1])
         some = launches.copy()
         before = pauses[order][:-1] & launches[order][1:] & same
@@ -546,9 +560,8 @@ class Changing:
         is_copy = change.kind == "copies"
         moved = self._overlapping(job, change)
         if not (moved & self.counts).any():
-            raise RocpdError(
-                f"{change}: nothing of that is recorded in steps that count", "rocpd info JOB says what is"
-            )
+            hint = "rocpd info JOB says what is" if is_copy else "name the ranks of what layers need at once: comm:0-3"
+            raise RocpdError(f"{change}: nothing of that is recorded in steps that count", hint)
         rows = moved.nonzero()[0]
         order = rows[np.lexsort((rows, points.lane[rows], points.step[rows], points.rank[rows]))]
         is_last = np.append(
@@ -581,7 +594,30 @@ class Changing:
         if change.name:
             return self._long(ends & np.isin(job.link, self._links(change)))
         sends = [number for number, name in enumerate(job.moves) if "SEND" in name or "RECV" in name]
-        return self._long(ends & ~np.isin(job.move, sends))
+        ends = self._long(ends & ~np.isin(job.move, sends))
+        return ends & ~np.isin(job.link, self._needed_at_once(ends)) if ends.any() else ends
+
+    def _needed_at_once(self, ends: Flags) -> list[int]:
+        """Return the links whose all-reduces come with the first layers of a step, and those of all-to-alls.
+
+        Gradients are there once all layers have been passed: what comes before are activations, and tokens of experts.
+        """
+        job, rows = self.job, ends.nonzero()[0]
+        places = {(rank, step): both for rank, steps in job.steps.items() for step, both in steps.items()}
+        keys = zip(job.points.rank[rows].tolist(), job.points.step[rows].tolist(), strict=True)
+        begin, end = job.points.time[np.array([places.get(key, (0, 0)) for key in keys], np.int64)].T
+        part = (job.points.time[rows] - begin) / np.maximum(end - begin, 1)
+        at_once = []
+        for number in np.unique(job.link[rows[job.link[rows] >= 0]]).tolist():
+            some = job.link[rows] == number
+            moves = {job.moves[move] for move in np.unique(job.move[rows[some]]).tolist() if move >= 0}
+            names = moves or {_plain(job.names[job.links[number].name])}
+            first = np.full(int(job.points.step[rows].max()) + 1, np.inf)
+            np.minimum.at(first, job.points.step[rows[some]], part[some])
+            is_early = float(np.median(first[np.isfinite(first)])) < _FIRST_LAYERS
+            if any("alltoall" in _plain(name) or ("allreduce" in _plain(name) and is_early) for name in names):
+                at_once.append(number)
+        return at_once
 
     def _long(self, ends: Flags) -> Flags:
         """Return those transfers that are not short beside the longest of their stream."""

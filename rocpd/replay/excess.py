@@ -3,18 +3,20 @@
 Points of different steps compare by their place in the step: the n-th of a name on a rank. What is usual for a rank is
 the median of its steps, nothing where fewer than half of them have the place; what is usual for others, the median of
 what is usual for each of them. So what a point takes is what others usually take, plus what its rank usually takes more
-(a straggler, a slow host, a slow link), plus what it took more in this step (a stall, a slow step). Ranks are compared
+(a straggler, a slow host, a slow link), plus what it took more in this step (a stall, a slow step). A step that has
+more to compute on most ranks, for longer sequences, takes a slow one as much longer. Ranks are compared
 in what they do equally often in a step, name by name: the stages of a pipeline in the layers that all of them have.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import field, replace
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from rocpd.base import Flags, Ints, frozen
+from rocpd.base import Flags, Floats, Ints, frozen
 from rocpd.facts.columns import distinct, first_of, nth_of, numbered, per_id, runs
 from rocpd.facts.timeline import COMPUTE
 from rocpd.replay.job import JobGraph
@@ -22,6 +24,7 @@ from rocpd.replay.points import Point, Points, narrowed, small
 
 Column = TypeVar("Column", Ints, Flags)
 
+_ALIKE = 0.03  # of what ranks compute in a step: by so much more or less at most steps differ by chance
 _FEWEST = 3  # steps that make a median
 _BLOCK = 1 << 16  # points at once
 _SHORT = 1 << 28  # ns: sums of a few such times take four bytes
@@ -73,16 +76,21 @@ class Excess:
         unit: of each the number of its unit; -1: none.
         units: these.
         shapes: of each link a number that links which compare share.
+        common: of each point, times as much work as usual its step has on most ranks; nothing where no step has.
     """
 
     work: Ints
     unit: Ints
     units: StepPlaces
     shapes: Ints
+    common: Floats = field(default_factory=lambda: np.zeros(0))
 
     def lasting_of(self, rows: Ints | slice) -> Ints:
-        """Return the time that points take more than others that do the same usually take [ns]; negative: less."""
-        return self.of_units(self.units.lasting, rows)
+        """Return the time that points take more than others that do the same usually take [ns]; negative: less.
+
+        In a step with more work it is as much more.
+        """
+        return self.in_step(self.of_units(self.units.lasting, rows), rows)
 
     @property
     def passing(self) -> Ints:
@@ -96,6 +104,22 @@ class Excess:
         more[~self.of_units(self.units.passes, rows)] = 0
         return more
 
+    def passing_alone(self, rows: Ints | slice) -> Ints:
+        """Return the same beside what all ranks take more in that step, such as for longer sequences."""
+        if not len(self.common):
+            return self.passing_of(rows)
+        more = self.work[rows] - self.in_step(self.of_units(self.units.usual, rows), rows)
+        more[~self.of_units(self.units.passes, rows)] = 0
+        return more
+
+    def in_step(self, times: Ints, rows: Ints | slice) -> Ints:
+        """Return times of some points as they are in steps with as much work as theirs [ns]."""
+        return np.rint(times * self.common[rows]).astype(times.dtype) if len(self.common) else times
+
+    def as_usual(self, times: Ints, rows: Ints) -> Ints:
+        """Return times of some points as they would be in usual steps [ns]."""
+        return np.rint(times / self.common[rows]).astype(times.dtype) if len(self.common) else times
+
     def of_units(self, column: Column, rows: Ints | slice = slice(None)) -> Column:
         """Return the values of some points, given those of units; numpy makes eight bytes of each number of a unit."""
         unit = self.unit[rows]
@@ -105,8 +129,8 @@ class Excess:
         return values
 
     def longer(self, rows: Ints | slice) -> Ints:
-        """Return the time that some points take more in their step than others usually do [ns]."""
-        return self.lasting_of(rows) + self.passing_of(rows)
+        """Return the time that some points take more in their step than others do, or usually do [ns]."""
+        return self.lasting_of(rows) + self.passing_alone(rows)
 
     def is_compared(self, rows: Ints | slice) -> Flags:
         """Return whether others do the same as some points."""
@@ -149,13 +173,14 @@ class Excess:
         """
         units = self.units
         some = (units.place >= 0).nonzero()[0]
-        usual = units.reference[some] + units.lasting[some] - removed[units.first[some]]
+        gone = self.as_usual(removed[units.first[some]], units.first[some])
+        usual = units.reference[some] + units.lasting[some] - gone
         others, _ = _medians_of_others(units.place[some], usual, np.arange(len(some)))
         table = units.lasting.copy()
         table[some] = usual - others
         is_one = np.zeros(len(table), bool)
         is_one[some] = True
-        lasting: Ints = self.of_units(table)
+        lasting: Ints = self.in_step(self.of_units(table), slice(None))
         rows = removed.nonzero()[0]
         lasting[rows] -= np.where(self.of_units(is_one, rows), 0, removed[rows])
         return lasting
@@ -178,8 +203,32 @@ def excess(job: JobGraph, steps: Sequence[int]) -> Excess:
         steps: numbers of the steps that count.
     """
     found = _excess(job, steps)
+    found = replace(found, common=_common(job, np.array(steps, np.int64), found))
     job.give_back()
     return found
+
+
+def _common(job: JobGraph, steps: Ints, found: Excess) -> Floats:
+    """Return of each point times as long as usual its step takes most ranks to compute; nothing where all are alike."""
+    more, usual = np.zeros((len(steps), len(job.own))), np.ones(len(job.own))
+    computes = np.isin(job.points.step, steps) & (job.points.part == COMPUTE) & (job.points.kind == Point.OPERATION)
+    computes &= found.of_units(found.units.usual) > 0  # not what few steps have
+    for column, own in enumerate(job.own.values()):
+        rows = own[0] + computes[slice(*own)].nonzero()[0]
+        at = np.searchsorted(steps, job.points.step[rows])
+        more[:, column] = np.bincount(at, found.passing_of(rows), len(steps))
+        usual[column] = max(1, found.of_units(found.units.usual, rows).sum() / max(1, len(steps)))
+    ordered = np.sort((more / usual)[:, usual > 1], axis=1)
+    if ordered.shape[1] < 2:
+        return np.zeros(0)
+    low, high = ordered[:, (ordered.shape[1] - 1) // 2], ordered[:, ordered.shape[1] // 2]
+    share = np.where(low > _ALIKE, low, np.where(high < -_ALIKE, high, 0.0))
+    if not share.any():
+        return share[:0]
+    common: Floats = np.ones(len(job.points))
+    rows = computes.nonzero()[0]
+    common[rows] += share[np.searchsorted(steps, job.points.step[rows])]
+    return common
 
 
 def _excess(job: JobGraph, steps: Sequence[int]) -> Excess:
@@ -198,7 +247,7 @@ def _excess(job: JobGraph, steps: Sequence[int]) -> Excess:
     unit = np.full(len(job.points), -1, small(len(rank) + len(moved)))
     for each, own, base in zip(ranks, job.own.values(), np.cumsum([0, *sizes]).tolist(), strict=False):
         unit[slice(*own)] = np.where(each.unit < 0, -1, each.unit + unit.dtype.type(base))
-    shapes = _shapes(job, job.link[moved], len(steps))
+    shapes = _shapes(job, moved, len(steps))
     rows = [(*parts[0], *parts[1])]
     if len(moved):
         unit[moved], of_links = _of_links(job.points, moved, shapes[job.link[moved]], job.link[moved])
@@ -320,10 +369,13 @@ def _shapes(job: JobGraph, moved: Ints, steps: int) -> Ints:
 
     Args:
         job: the graph.
-        moved: of each transfer in steps that count its link.
+        moved: the numbers of the transfers in steps that count.
         steps: how many steps these are.
     """
-    often = np.bincount(moved, minlength=len(job.links)) / max(steps, 1)
+    link = job.link[moved].astype(np.int64)
+    of_member = numbered(link, job.points.rank[moved])
+    often = np.zeros(len(job.links))
+    np.maximum.at(often, link, np.bincount(of_member)[of_member] / max(steps, 1))  # of one member: in a ring it varies
     shapes = [
         (
             link.name,

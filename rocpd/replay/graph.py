@@ -6,8 +6,8 @@ latest of what it waits for as its own work takes: that of a kernel, or of the h
 - a thread goes on from point to point; after a long pause, from what another thread of the rank did just before;
 - an operation waits for its launch, and for the one before on its stream;
 - a call that synchronises, blocks or takes long ends no earlier than the operations that it waits for;
-- operations of other streams that were launched before may be waited for as well: that is inferred, where one of a
-  kind never starts before them and often starts at once when they end.
+- operations of other streams that were launched before may be waited for as well, the last one or one before that: it
+  is inferred, where one of a kind never starts before them and often starts at once when they end.
 
 What no edge explains stays as the lag of a point, once ranks are joined, so that a replay without a change is the
 recording. Sources: the
@@ -21,7 +21,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -46,11 +46,13 @@ _EXPLAINED = 2_000  # what an edge leaves unexplained, at most, when it is what 
 _LONG = 20_000  # calls and pauses of the host that may be waits [ns]
 _SEEN = 0.02  # of the points of a kind that may contradict what is inferred of it
 _WOKEN = 50_000  # from what one thread does to another one that waited for it [ns]
-_MUCH_LONGER = 4  # times: of a pause and what another thread did before its end
-_PART = 5  # of a call that waits for its copy: so much of it at most comes after that
+_MUCH_LONGER = 4  # times: of a pause and what another thread did before its end; of a launch and others of its kind
+_UNHINDERED = 10  # one of so many launches waits for no room in its queue
+_PART = 5  # of a call that waits for its copy, or that synchronises: so much of it at most comes after that
 _NEARLY = 0.8  # of the pauses of a thread
 _SYNCHRONISES, _COPIES = (list(HostCall).index(kind) for kind in (HostCall.SYNCHRONISE, HostCall.COPY))
 _NEVER = np.iinfo(np.int64).max
+_AHEAD = 3  # operations of a stream that may be launched before what waits for an earlier one of it
 _MOST_STREAMS = 12  # of a rank, the busiest, that others are looked for on
 
 
@@ -200,6 +202,7 @@ class _Asked(NamedTuple):
         since: what is launched later it does not wait for [ns].
         kind: points of one place share it.
         stream: of each, on which it waits for no other operation.
+        late: whether each may wait for what ended before it could have started, by clocks that differ a little.
     """
 
     time: Ints
@@ -208,6 +211,12 @@ class _Asked(NamedTuple):
     since: Ints
     kind: Ints
     stream: Ints
+    late: Flags
+
+    def take(self, rows: Ints) -> _Asked:
+        """Return some of them."""
+        columns: Any = (column[rows] for column in self)
+        return _Asked(*columns)
 
 
 class _Waits(NamedTuple):
@@ -266,6 +275,7 @@ class _Host(EqualColumns):
         woken: whether another thread may have woken this one.
         is_call: whether the work up to it is that of the call, not what the host does before it.
         is_pause: whether it only ends a pause before a call.
+        begins: whether a call begins at it.
     """
 
     thread: Ints
@@ -277,12 +287,13 @@ class _Host(EqualColumns):
     woken: Ints
     is_call: Ints
     is_pause: Ints
+    begins: Ints
 
     @classmethod
     def at(cls, thread: Ints, time: Ints, name: Ints) -> _Host:
         """Return points that wait for nothing and launch nothing."""
         nothing = np.zeros(len(time), np.int64)
-        return cls(thread, time, name, nothing + NULL, nothing - 1, nothing, nothing, nothing, nothing)
+        return cls(thread, time, name, nothing + NULL, nothing - 1, *[nothing] * 5)
 
 
 class _Drawing:
@@ -304,7 +315,7 @@ class _Drawing:
         self.host = self._host()
         self.host = self.host.take(np.flatnonzero(~self._is_needless()))
         # Time between steps goes with the step that it delays, the rest with the step that it lies in.
-        begins = self.host.is_step - self._ends_step
+        begins = (self.host.is_step - self._ends_step) | self.host.begins
         self.host_step = at.at(self.host.time - 1 + begins)
         self.edges: list[Edges] = []
         self.contradicted = 0
@@ -456,14 +467,18 @@ class _Drawing:
         (launching,) = self._is_launching[:-1].nonzero()
         starts, ends = regions.start[launching], regions.end[launching]
         at = np.where(earliest[launching] >= ends, ends, starts)
-        parts = [replace(_Host.at(regions.thread[launching], at, regions.name[launching]), call=launching)]
+        launches = _Host.at(regions.thread[launching], at, regions.name[launching])
+        parts = [replace(launches, call=launching, begins=(at == starts).astype(np.int64))]
         for (_,), rows in grouped([regions.thread]):
             calls = rows[self.calls[rows] >= 0]
             parts += self._of_thread(calls[outermost(regions.start[calls], regions.end[calls])])
         parts += self._step_rows()
         host = _Host.joined(parts)
-        # A call may begin in the very ns in which the one before ends, as clocks of µs have it.
-        return host.take(np.lexsort((host.is_step, -host.is_call, host.time, host.thread)))
+        # In one ns, as clocks of µs have it, a call ends, then a step; one begins, then a call, which launches.
+        ends = np.array([end.time for _, end in self.steps.values()], np.int64)
+        begins_step = host.is_step & ~np.isin(host.time, ends)
+        then = begins_step, host.call >= 0, host.is_step, host.begins, -host.is_call
+        return host.take(np.lexsort((*then, host.time, host.thread)))
 
     @functools.cached_property
     def _is_launching(self) -> Flags:
@@ -476,7 +491,8 @@ class _Drawing:
         """Return the points at which a thread may wait: the ends of its calls, and those of its pauses."""
         regions, does = self.regions, self.calls[calls]
         thread, start, end, name = regions.thread[calls], regions.start[calls], regions.end[calls], regions.name[calls]
-        waits = (does == _SYNCHRONISES) | (does == _COPIES) | (end - start >= _LONG)
+        waits = (does == _SYNCHRONISES) | (does == _COPIES)
+        waits |= end - start >= self._long(name, end - start, self._is_launching[calls] & ~waits)
         blocks = (does == _COPIES) | self._is_launching[calls]
         before = np.append(NULL, end[:-1])[: len(end)]
         is_late = start - before >= _LONG
@@ -488,10 +504,29 @@ class _Drawing:
         woken = (start[late] - before[late] >= PAUSE).astype(np.int64)
         tells = bool((self.calls == _SYNCHRONISES).any())  # then what is no call waits for no operation
         return [
-            begun,
-            replace(paused, since=np.where(tells, NULL, before[late]), woken=woken, is_pause=1 - waits[late]),
+            replace(begun, begins=begun.begins + 1),
+            replace(
+                paused,
+                begins=paused.begins + 1,
+                since=np.where(tells, NULL, before[late]),
+                woken=woken,
+                is_pause=1 - waits[late],
+            ),
             replace(ended, since=np.where(blocks, end, start)[some], is_call=ended.is_call + 1),
         ]
+
+    def _long(self, name: Ints, takes: Ints, launches: Flags) -> Ints:
+        """Return from which length on calls may be waits [ns]: launches if they take far longer than unhindered ones.
+
+        A host that is slow in all launches would else have other pieces of work than others, and compare with none.
+        """
+        least = np.full(len(name), _LONG)
+        some = launches.nonzero()[0]
+        for (_,), rows in grouped([name[some]]):
+            tenth = len(rows) // _UNHINDERED
+            usual = int(np.partition(takes[some[rows]], tenth)[tenth])
+            least[some[rows]] = max(_LONG, min(_MUCH_LONGER * usual, _NEVER))
+        return least
 
     def _step_rows(self) -> list[_Host]:
         """Return the points at which steps begin and end, on the threads of their markers."""
@@ -622,7 +657,7 @@ class _Drawing:
         number = _nth_in_step((ops.name, ops.stream), self.step, ops.start)
         kind = _place_of((ops.name, ops.stream), number, self._before_them())
         at_once = np.full(len(ops), AT_ONCE)
-        asked = _Asked(ops.start, own, at_once, self.launched, kind, ops.stream)
+        asked = _Asked(ops.start, own, at_once, self.launched, kind, ops.stream, np.zeros(len(ops), bool))
         talks = (self.kinds == COMMUNICATION) & (self.step != NULL)
         for each in self._inferred(asked):
             seen, unseen = each.is_seen.nonzero()[0], (~each.is_seen & talks[each.target]).nonzero()[0]
@@ -685,11 +720,15 @@ class _Drawing:
         key = host.name[rows], host.thread[rows]
         kind = _place_of(key, _nth_in_step(key, self.host_step[rows], host.time[rows]), before)
         own = np.append(0, host.time[:-1])[rows]
-        copies = (host.is_call[rows] > 0) & (
-            host.since[rows] == host.time[rows]
-        )  # pages are copied after the engine, too
-        soon = np.where(copies, np.maximum((host.time[rows] - own) // _PART, AT_ONCE), AT_ONCE)
-        asked = _Asked(host.time[rows], own, soon, host.since[rows], kind, np.full(len(rows), NULL))
+        names = np.maximum(self.regions.name, -1)
+        does = np.full(int(names.max(initial=-1)) + 2, -1)  # the last one of what has no name
+        does[names] = self.calls
+        # Pages are copied after the engine, too; and what waits by its nature may be slow to notice.
+        takes_part = (host.since[rows] == host.time[rows]) | (does[np.maximum(host.name[rows], -1)] == _SYNCHRONISES)
+        takes_part &= host.is_call[rows] > 0
+        soon = np.where(takes_part, np.maximum((host.time[rows] - own) // _PART, AT_ONCE), AT_ONCE)
+        nowhere, late = np.full(len(rows), NULL), host.is_step[rows] == 0
+        asked = _Asked(host.time[rows], own, soon, host.since[rows], kind, nowhere, late)
         for each in self._inferred(asked):
             some = each.is_seen.nonzero()[0]
             target = rows[each.target[some]]
@@ -713,30 +752,56 @@ class _Drawing:
         return streams
 
     def _inferred(self, asked: _Asked) -> Iterator[_Waits]:
-        """Yield the operations of each stream that points never start before."""
+        """Yield the operations of each stream that points never start before.
+
+        Those that start before the last one of a stream, and at which times are unexplained, may wait for one before
+        that: of weights that are fetched ahead for the next layers, a layer waits for its own.
+        """
+        size = int(asked.kind.max(initial=-1)) + 1
+        starts_before = np.ones((len(self._running), size), bool)
+        is_open = np.zeros(size, bool)
+        is_open[asked.kind[asked.time - asked.own > _EXPLAINED]] = True
+        rows = np.arange(len(asked.kind))
+        for back in range(_AHEAD + 1):
+            for each in self._waits(asked.take(rows), back, starts_before):
+                is_open[asked.kind[rows[each.target[each.is_seen]]]] = False
+                yield each._replace(target=rows[each.target])
+            rows = rows[(is_open & starts_before.any(0))[asked.kind[rows]]]
+            if not len(rows):
+                return
+
+    def _waits(self, asked: _Asked, back: int, starts_before: Flags) -> Iterator[_Waits]:
+        """Yield the operations, so many back from the last one launched on each stream, that points never start before.
+
+        Args:
+            asked: the points.
+            back: 0: the last one. Of those before it only waits that show are of interest.
+            starts_before: of each stream, which kinds of points start before later ones; where they do, stays.
+        """
         waits_of: list[tuple[int, Ints, Ints]] = []
-        for stream, launched, last in self._running:
-            at = launched.searchsorted(asked.since) - 1
-            source = np.where((at >= 0) & (asked.stream != stream), last[at], -1)
+        for (stream, launched, last), may in zip(self._running, starts_before, strict=True):
+            at = launched.searchsorted(asked.since) - 1 - back
+            source = np.where((at >= 0) & (asked.stream != stream) & may[asked.kind], last[np.maximum(at, 0)], -1)
             waits_of.append((stream, source, np.where(source >= 0, asked.time - self.ops.end[source], NULL)))
         if not waits_of:
             return
         every = np.array([wait for _, _, wait in waits_of])
         nearest = np.where(every >= 0, every, _NEVER).min(axis=0)
-        kind, size = asked.kind, int(asked.kind.max(initial=-1)) + 1
+        kind, size = asked.kind, starts_before.shape[1]
         started = asked.time - asked.own
         is_open = started > _EXPLAINED
         unexplained = np.bincount(kind[is_open], minlength=size)
         # Two streams often end at about the same time: what an operation waits for is the later one.
-        is_nearest = is_open & (nearest <= asked.soon) & ((nearest < started) | (asked.stream == NULL))
-        for stream, source, wait in waits_of:
+        is_nearest = is_open & (nearest <= asked.soon) & ((nearest < started) | asked.late)
+        for (stream, source, wait), may in zip(waits_of, starts_before, strict=True):
             some, is_after = source >= 0, wait >= 0
             broken = np.bincount(kind[some & ~is_after], minlength=size)
             is_kept = broken <= _SEEN * np.bincount(kind[some], minlength=size)
+            may &= ~is_kept
             binds = is_nearest & is_after & (wait == nearest)
             times = np.bincount(kind[binds], minlength=size)
-            is_seen = is_kept & (times > 0) & (times * 5 >= unexplained)
-            (rows,) = (is_after & is_kept[kind]).nonzero()
+            is_seen = is_kept & (times > 0) & (times * (2 if back else 5) >= unexplained)
+            (rows,) = (is_after & (is_seen if back else is_kept)[kind]).nonzero()
             if len(rows):
                 usual = _usual(wait[binds & is_seen[kind]], _EXPLAINED)
                 yield _Waits(stream, source[rows], rows, wait[rows], is_seen[kind[rows]], usual)

@@ -91,9 +91,9 @@ class JobGraph:
         matched: share of the time in communication kernels whose partners are known; 1 without communication.
         contradicted: how many waits that an order of stream or launch says were not kept.
         clocks_ns: how far times of different clocks are likely to be apart for no reason.
-        lines: on how many lines of time its ranks are, which do not compare.
         hidden: edges that never bind here, and might with other times.
         agents: rank -> stream -> which of its agents it runs on, from 0; nothing of ranks with one.
+        moved: rank -> what is added to its times so that clocks that do not compare begin together [ns].
     """
 
     points: Points
@@ -111,9 +111,9 @@ class JobGraph:
     matched: float
     contradicted: int
     clocks_ns: int = 0
-    lines: int = 1
     hidden: Edges = NO_EDGES
     agents: Mapping[int, Mapping[int, int]] = field(default_factory=dict)
+    moved: Mapping[int, int] = field(default_factory=dict)
 
     def replay(self, work: Ints | None = None) -> Ints:
         """Return when each point comes [ns], given how long each takes [ns]; None: as recorded."""
@@ -159,12 +159,39 @@ class JobGraph:
             first, last = self.own[rank]
             times = self.points.time[first:last]
             at = np.searchsorted(start[:, column], times, side="right") - 1
-            step[first:last] = np.where((at >= 0) & (times <= end[np.maximum(at, 0), column]), at, -1)
+            at = np.where((at >= 0) & (times <= end[np.maximum(at, 0), column]), at, -1)
+            step[first:last] = self._as_launched(rank, at, np.append(start[:1, column], end[:, column]))
             edges = [np.maximum(np.searchsorted(times, side[:, column]) - 1, 0) + first for side in (start, end)]
             steps[rank] = dict(enumerate(zip(*(edge.tolist() for edge in edges), strict=True)))
         meets = (self.points.kind == Point.MEETING).nonzero()[0]
         step[meets] = step[self.edges.source[self.edges.first[meets]]]  # as the first one that comes
         return replace(self, points=replace(self.points, step=step), steps=steps)
+
+    def _as_launched(self, rank: int, piece: Ints, edges: Ints) -> Ints:
+        """Return the piece that each point of a rank is in by its launch, so that all ranks have the same work in it.
+
+        Where a collective ends, a fast rank is further in what it computes. Host work goes with the launch of it.
+
+        Args:
+            rank: its number.
+            piece: that each is in by its time.
+            edges: when the collectives end between which pieces lie [ns]; what does not end there changes nothing.
+        """
+        points, first = self.points.take(slice(*self.own[rank])), self.own[rank][0]
+        launched = np.where(points.kind <= Point.STEP, points.time, -1)
+        rows = slice(*self.edges.first[[first, first + len(points)]].tolist())
+        some = rows.start + (self.edges.kind[rows] == Edge.LAUNCH).nonzero()[0]
+        launched[self.edges.target(some) - first] = self.points.time[self.edges.source[some]]
+        ends = (points.kind == Point.TRANSFER).nonzero()[0]
+        ends = ends[np.isin(points.time[ends], edges)]
+        comes = (points.kind == Point.ARRIVAL).nonzero()[0]
+        of = [comes[(comes < at) & (points.lane[comes] == points.lane[at])][-1:] for at in ends.tolist()]
+        cuts = np.sort(launched[np.concatenate(of)]) if of else launched[:0]
+        if len(cuts) != len(edges) or cuts[0] < 0:
+            return piece
+        at = np.searchsorted(cuts, launched) - 1
+        by_launch = np.where((at >= 0) & (at < len(edges) - 1), at, -1)
+        return np.where((launched >= 0) & (points.kind != Point.TRANSFER), by_launch, piece)
 
 
 def read_job(session: Federation, categories: Categories | None = None, step_marker: str = STEP_MARKER) -> JobGraph:
@@ -247,12 +274,12 @@ class _Joining:
 
     def job(self, matched: MatchedChannels) -> JobGraph:
         """Return the graph of the job."""
-        lines = len(set(map(self.clocks.line, self.graphs)))
         groups = [*matched.groups, *((pair.sender, pair.receiver) for pair in matched.pairs)]
         groups = [group for group in groups if len({self.clocks.line(member.rank) for member in group}) == 1]
         time = np.empty(self.count + sum(len(group[0].rows) for group in groups), np.int64)
+        moved = self._moved()
         for rank in _few_at_once(self.graphs):
-            self.graphs[rank] = self._on_line(rank, time[slice(*self.own[rank])])
+            self.graphs[rank] = self._on_line(rank, time[slice(*self.own[rank])], moved.get(rank, 0))
         meetings = list(self._meetings(groups, time))
         points = self._points(time)
         link, move = self._moving(points, meetings)
@@ -267,12 +294,30 @@ class _Joining:
         graph = JobGraph(
             points, edges, self.own, order, origin, link, move, *texts, steps, self.hosts, share, contradicted
         )
-        return replace(graph, clocks_ns=self.clocks.likely_ns, lines=lines, hidden=Edges.joined(hidden), agents=agents)
+        return replace(graph, clocks_ns=self.clocks.likely_ns, hidden=Edges.joined(hidden), agents=agents, moved=moved)
 
-    def _on_line(self, rank: int, time: Ints) -> RankGraph:
+    def _moved(self) -> dict[int, int]:
+        """Return rank -> what is added to its times, so that lines that do not compare begin their steps together [ns].
+
+        Else a job would take as long as their clocks are apart.
+        """
+        steps = [set(graph.steps) for graph in self.graphs.values() if graph.steps]
+        first = min(set.intersection(*steps), default=None) if steps else None
+        begins: dict[int, int] = {}
+        for rank, graph in self.graphs.items():
+            if len(graph.points):
+                at = graph.steps[first][0] if first in graph.steps else 0
+                (begin,) = self.clocks.on_line(rank, graph.points.time[at : at + 1]).tolist()
+                line = self.clocks.line(rank)
+                begins[line] = min(begin, begins.get(line, begin))
+        base = min(begins.values(), default=0)
+        lines = {rank: self.clocks.line(rank) for rank in self.graphs}
+        return {rank: base - begins[line] for rank, line in lines.items() if begins.get(line, base) != base}
+
+    def _on_line(self, rank: int, time: Ints, moved: int) -> RankGraph:
         """Return the graph of a rank with its points in order of the line; `time` is filled with their times on it."""
         graph, shift = self.graphs[rank], self.clocks.shifts.get(rank, UNSHIFTED)
-        time[:] = shift.to_line(graph.points.time)
+        time[:] = shift.to_line(graph.points.time) + moved
         graph = graph.less_jump(shift.jump, shift.since) if shift.jump else graph
         ties = _ties(graph.points.kind)
         if not ((time[1:] > time[:-1]) | ((time[1:] == time[:-1]) & (ties[1:] >= ties[:-1]))).all():
@@ -327,16 +372,18 @@ class _Joining:
         """Return link and move of points; give transfers the work that is left once all have come."""
         link: Any = np.full(len(points), -1, small(len(meetings)))
         move: Any = np.full(len(points), -1, np.int16)
-        for each in meetings:
+        nearest = _nearest(meetings, points.time)
+        for number, each in enumerate(meetings):
             left, numbers = each.left, each.numbers
             points.name[numbers], points.step[numbers] = points.name[left[0]], points.step[each.came[0]]
             of = self.links.setdefault(self._link(each.group, int(points.name[left[0, 0]])), len(self.links))
             moves = self._moves(each.group[0], len(each.time))
-            for ends in left:
+            for member, ends in zip(each.group, left, strict=True):
                 some = points.time[ends] >= each.time
                 into = ends[some]
-                points.work[into] = points.time[into] - each.time[some]
-                link[into], move[into] = of, moves[some]
+                points.work[into] = np.minimum(points.work[into], points.time[into] - each.time[some])
+                if nearest.get(id(member), number) == number:
+                    link[into], move[into] = of, moves[some]
         return link, move
 
     def _edges(
@@ -422,6 +469,20 @@ def _few_at_once(ranks: Iterable[int]) -> Iterator[int]:
         yield rank
         if number % _FEW == 0:
             process.give_back()
+
+
+def _nearest(meetings: Sequence[_Meeting], time: Ints) -> dict[int, int]:
+    """Return `id` of a channel that is in several pairs, as in a ring, -> which of these it ends closest to.
+
+    It ends with the later one of its transfers, as the partner of that one does.
+    """
+    apart: dict[int, dict[int, float]] = {}
+    for number, each in enumerate(meetings):
+        if len(each.group) == 2 and each.group[0].role:
+            mean = float(np.abs(time[each.left[0]] - time[each.left[1]]).mean())
+            for member in each.group:
+                apart.setdefault(id(member), {})[number] = mean
+    return {channel: min(each, key=each.__getitem__) for channel, each in apart.items()}
 
 
 def _ties(kind: Codes) -> Codes:

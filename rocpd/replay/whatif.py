@@ -7,6 +7,7 @@ The answer is about the steps that were recorded, not about those to come. Its b
 - pauses that nothing explains: they stay, or shrink with the work that they belong to;
 - what is usual: it is estimated from steps and ranks that differ, by resampling of blocks of steps (for neighbouring
   steps are alike) and from how far other ranks lie apart; what no other rank does may be longer, too;
+- waits in communication whose partners are not known: all may wait for what is taken away;
 - and replays of simulated jobs, whose truth is known, are off by some percent of what changes; where another clock may
   be waited for instead, by as much as clocks are apart.
 """
@@ -30,7 +31,7 @@ from rocpd.facts.units import read_first, steps_of_ranks, warm_steps
 from rocpd.federate.federation import Federation
 from rocpd.replay.answer import Binding, Prediction, WhatIf
 from rocpd.replay.blame import Blaming
-from rocpd.replay.causes import CauseKind
+from rocpd.replay.causes import WELL_MATCHED, CauseKind
 from rocpd.replay.chance import tamed
 from rocpd.replay.changes import FREE, OVERLAPPED, Change, Changing, Verb, in_ns, of_cause, without_doubtful
 from rocpd.replay.excess import excess
@@ -48,6 +49,7 @@ _MORE = 1.25  # times as much longer, may what compares with nothing take as the
 _COSTS = 0.01  # of a step, that a call or a gap costs besides what was found
 _MOST_RANKS = 64  # that are asked one by one
 _LARGE = 0.1  # of a step, that it waits for a part: then it is tried without
+_CLEARLY = 1.2  # times as much, that all of the host regains beside its launches
 _REGAINED = 0.25  # of that, that a change regains which is named
 _MODEL = 0.06  # of what changes, by which replays of simulated jobs are off
 _PASSES = 4  # over what is asked, at most: as asked, and with the bounds on up to three graphs
@@ -59,7 +61,10 @@ _OF_PARTS = {
     "communication": (OVERLAPPED["comm"], FREE["collective"]),
     "host": (FREE["launch"], FREE["host"]),
 }
-"""Part of what a step waits for -> what is tried, in this order: as far as can be done, else what it gains at most."""
+"""Part of what a step waits for -> what is tried, in this order: as far as can be done, else what it gains at most.
+
+Of the host launches alone, and all it does where that regains clearly more.
+"""
 
 _RECORD = "rocpd summary trace JOB says what is not recorded"
 _ONCE = (Stage.FIRST, Stage.GRAPHS, Stage.ANEW)
@@ -132,11 +137,15 @@ class Replays:
         usual, waits = self._step(times), by_key((bind.part, bind.time) for bind in self._binds(job, times))
         long = {part: sum(some) for part, some in waits.items() if sum(some) >= _LARGE * usual}
         for part in (part for part in _OF_PARTS if part in long):
+            least = _REGAINED * long[part]
             for change in _OF_PARTS[part]:
                 with suppress(RocpdError, OverflowError):  # nothing of that is recorded, or damaged
-                    if usual - self._step(self._exact.applied([*causes, change]).replay()) >= _REGAINED * long[part]:
+                    regained = usual - self._step(self._exact.applied([*causes, change]).replay())
+                    if regained >= least:
                         yield change
-                        break
+                        if part != "host":
+                            break
+                        least = _CLEARLY * regained
 
     def tried(self, course: Stages) -> list[Prediction]:
         """Return what each cause costs, tried one by one, the most first; then large parts; the last is all causes.
@@ -145,7 +154,7 @@ class Replays:
             course: of the command that asks.
 
         Raises:
-            RocpdError: times are damaged, or clocks can't be aligned.
+            RocpdError: times are damaged.
         """
         causes = self.causes()
         every = [*([change] for change in (*causes, *self._of_parts(causes))), causes]
@@ -192,9 +201,6 @@ class Replays:
         Raises:
             RocpdError: a change names nothing that there is, or times are damaged.
         """
-        if self.job.lines > 1:
-            which = "clocks of hosts can't be aligned, so nothing says which rank waits for which"
-            raise RocpdError(which, "`rocpd info JOB --only clocks` says how; choose ranks of one host with --rank")
         try:
             trials, done, of = [], itertools.count(1), _PASSES * len(every)
             for asked in every:
@@ -229,7 +235,7 @@ class Replays:
         """Return what was found of some changes; `lengths` are what steps may take with them [ns]."""
         asked, predicted, every = trial.asked, trial.predicted, (trial.predicted, *lengths)
         noise = self._noise(asked) + max(_MODEL * abs(self.blaming.step_ns - predicted), self._between_clocks(asked))
-        bounds = max(0.0, min(every) - noise), max(every) + noise
+        bounds = max(0.0, min(*every, predicted - self._unmatched(asked, predicted)) - noise), max(every) + noise
         about = tuple(self._exact.about(change, asked) for change in asked)
         return Prediction(asked, self.blaming.step_ns, predicted, *bounds, trial.binds, about)
 
@@ -271,6 +277,9 @@ class Replays:
             series = blaming.by_link(blaming.beyond.longer(blaming.moved), blaming.moved)
             here = np.isin(np.arange(len(self.job.links)), columns)
             usual = ~here & np.isin(blaming.beyond.shapes, blaming.beyond.shapes[columns])
+            slow = [int(cause.name) for cause in self.found.causes if cause.kind is CauseKind.LINK]
+            innocent = usual & ~np.isin(np.arange(len(usual)), slow)
+            usual = innocent if innocent.sum() > 1 else usual
         else:
             what = int(np.argmax([less[some & (blaming.what == each)].sum() for each in range(3)]))
             series = blaming.by_step_for(what)
@@ -297,6 +306,16 @@ class Replays:
         deviation = _NORMAL * float(np.median(np.abs(lengths - np.median(lengths))))
         freedom = max(1, min(len(self.steps), 30) - 1)
         return student_quantile(_LIKELY, freedom) * deviation * math.sqrt(len(usual)) / len(self.steps)
+
+    def _unmatched(self, asked: Sequence[Change], predicted: float) -> float:
+        """Return how much less a step may take where others wait for a rank in communication that is not matched [ns].
+
+        No path gets shorter by more than what is taken away.
+        """
+        if self.job.matched >= WELL_MATCHED:
+            return 0.0
+        taken = sum(float(np.maximum(self._exact.excess(change), 0).sum()) for change in filter(_is_compared, asked))
+        return max(0.0, taken / max(1, len(self.steps)) - (self.blaming.step_ns - predicted))
 
     def _between_clocks(self, asked: Sequence[Change]) -> int:
         """Return how far a step may be off because of clocks, where a late host stays beside a rank [ns].

@@ -107,7 +107,7 @@ def test_a_host_that_begins_late_is_the_slow_one_though_its_marker_is_short() ->
     keys = {rank.number: (rank.hostname,) for rank in ranks}
     for longest, named in ({("step", 1): (2, 3)}, "n1"), ({("step", 1): (1, 2)}, None), (None, "n0"):
         first = next(row for row in steps.step_rows({}, longest, keys, {}) if row[1] == 1)
-        assert (first[8], first[-2]) == (named, (110 + 80) / 2)
+        assert (first[8], first[-3]) == (named, (110 + 80) / 2)
 
 
 def test_the_heat_map_adds_up_to_busy_time(open_job: OpenJob) -> None:

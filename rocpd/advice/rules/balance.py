@@ -18,7 +18,7 @@ from rocpd.summary.findings import Confidence, Finding
 from rocpd.summary.time.steps import IDLE, how_grown
 from rocpd.table.human import readable
 
-_GREW = "grew", "grew_by_ns", "grew_in", "grew_rank", "grew_host"
+_GREW = "grew", "grew_by_ns", "grew_in", "grew_rank", "grew_host", "grew_ranks"
 _AS_LONG = 0.99  # times: ranks that compute as long as the longest one
 _WORKLOAD = "https://rocm.docs.amd.com/en/latest/how-to/rocm-for-ai/inference-optimization/workload.html"
 
@@ -144,8 +144,9 @@ def _meanwhile(row: Row, step: str, named: int | None) -> str:
     """Say what grew most in a step, on which rank; `named`: the rank that is said to be slowest."""
     if row["grew"] is None:
         return ""
-    rank, host = row["grew_rank"], row["grew_host"]
-    on = f" on all of {host}" if host else "" if rank in (named, None) else f" on rank {rank}"
+    rank, host, ranks = row["grew_rank"], row["grew_host"], row["grew_ranks"]
+    several = f" on all of {host}" if host else f" on ranks {ranks}" if ranks else ""
+    on = several if rank in (named, None) else f" on rank {rank}"
     return f"; in {step}{on}: {how_grown(row['grew'], row['grew_by_ns'], row['grew_in'])}"
 
 

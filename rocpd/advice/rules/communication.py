@@ -83,7 +83,7 @@ def _comm_straggler(case: Case) -> Iterator[Finding]:
 def _straggler_action(finding: Finding) -> str:
     evidence = finding.evidence
     lower = evidence.get("clock_lower_percent")
-    if isinstance(lower, float) and lower >= LOWER_PERCENT:
+    if (isinstance(lower, float) and lower >= LOWER_PERCENT) or "grows_percent" in evidence:
         return _LOWER_CLOCK
     if "link" in evidence:
         return _LINK

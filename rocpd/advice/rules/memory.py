@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 
-from rocpd.advice.case import ALLOCATIONS, COPIES, HIP, KERNELS, CannotLookError, Case, Row, short, some
+from rocpd.advice.case import ALLOCATIONS, COPIES, HIP, KERNELS, CannotLookError, Case, Row, short, some, window_of
 from rocpd.advice.rule import Need, Rule, Threshold
 from rocpd.facts.agent_time import FINISHED, NOT_STARTED
 from rocpd.facts.timeline import EXPOSED_COPIES
@@ -216,7 +216,10 @@ def _copy_exposed(case: Case) -> Iterator[Finding]:
     text = (
         f"the GPU of rank {case.job.critical} copies {share:.0f} % of the time while nothing else runs, most {name}{at}"
     )
-    yield case.finding(text, share, {"exposed_percent": share, "gib_per_s": rate}, Confidence.CERTAIN)
+    found = case.finding(text, share, {"exposed_percent": share, "gib_per_s": rate}, Confidence.CERTAIN)
+    grown = [row for row in case.rows("steps") if row["grew"] == "copy"]
+    worst = max(grown, key=lambda row: int(row["grew_by_ns"]), default=None)
+    yield replace(found, step=str(worst["step"]), window=window_of(worst, "max_ns")) if worst else found
 
 
 COPY_EXPOSED = Rule(

@@ -223,7 +223,7 @@ def _in_rank_order(members: Sequence[Channel], clocks: Mapping[int, int]) -> lis
     A barrier has all of them inside.
     """
     groups = mesh_of(members)
-    return groups if all(_run_together(group, clocks) for group in groups) else []
+    return groups if all(run_together(group, clocks) for group in groups) else []
 
 
 def mesh_of(members: Sequence[Channel]) -> list[Group]:
@@ -238,7 +238,7 @@ def mesh_of(members: Sequence[Channel]) -> list[Group]:
     return list(zip(*(by_number[number] for number in sorted(by_number, key=lambda n: n or 0)), strict=True))
 
 
-def _run_together(group: Group, clocks: Mapping[int, int]) -> bool:
+def run_together(group: Group, clocks: Mapping[int, int]) -> bool:
     """Whether the members of a group that share a clock run at the same time."""
     on = [clocks.get(member.rank, -1 - member.rank) for member in group]
     for clock in set(on):

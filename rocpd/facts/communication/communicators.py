@@ -74,7 +74,7 @@ class Communication(NamedTuple):
     transfers: Sequence[Transfer | None]
 
 
-_COMMUNICATION = Fact("communication", 1, (Communication, Channel, CommunicationKernels, SendRole, Transfer))
+_COMMUNICATION = Fact("communication", 2, (Communication, Channel, CommunicationKernels, SendRole, Transfer))
 
 
 def communication(reader: RankReader) -> list[Communication]:

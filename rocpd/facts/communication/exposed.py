@@ -54,7 +54,10 @@ def waits_of(groups: Iterable[Group], pairs: Iterable[Partners], clocks: Clocks)
     waits: dict[int, ChannelWaits] = {}
     for group in (*groups, *((pair.sender, pair.receiver) for pair in pairs)):
         times, is_whole = arrivals(group, clocks, np.arange(len(group[0]))).waits, clocks.is_whole(group)
-        waits |= {id(member): ChannelWaits(of_member, is_whole) for member, of_member in zip(group, times, strict=True)}
+        for member, of_member in zip(group, times, strict=True):
+            known = waits.get(id(member))  # in a ring: it waits for both neighbours
+            longest = of_member if known is None else np.maximum(known.times, of_member)
+            waits[id(member)] = ChannelWaits(longest, is_whole)
     return waits
 
 

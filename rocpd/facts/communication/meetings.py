@@ -1,11 +1,13 @@
 """Reads where clocks meet: the collectives of a job that ranks with different clocks took part in, and exchanges.
 
-Two ranks that send to and receive from each other in one kernel each wait for each other as in a collective.
+Two ranks that send to and receive from each other in one kernel each wait for each other as in a collective; so, where
+ranks of two clocks meet in nothing else, does one that sends for the one that receives.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -55,9 +57,16 @@ def clock_lines(job: Job, clocks: Mapping[int, int]) -> Sequence[ClockLine | Clo
     count = len(set(clocks.values()))
     members = [each for of_rank in job.used_up(MEETING_RANKS, partial(_read, job)) for each in of_rank]
     kinds = [kind for kind in meetings_by_kind(members, clocks, count) if len(kind.ended)]
-    if kinds:
-        return [_placed(line, number, job, clocks) for number, line in enumerate(_agreeing(kinds))]
-    if len({clocks.get(each.channel.rank) for each in members} - {None}) > 1:
+    lines = _agreeing(kinds) if kinds else (None,) * count
+    if None in lines:
+        with contextlib.suppress(ContradictionError):  # where a sender does not wait for the receiver, nothing is known
+            if sent := [kind for kind in _transfers_by_kind(members, clocks, count) if len(kind.ended)]:
+                lines = _agreeing([*kinds, *sent])
+    if any(lines):
+        return [_placed(line, number, job, clocks) for number, line in enumerate(lines)]
+    groups, lost = match((each.channel for each in members), clocks)
+    are_whole = not lost and all(group[0].size == len(group) for group in groups)
+    if not are_whole and len({clocks.get(each.channel.rank) for each in members} - {None}) > 1:
         raise ContradictionError
     return (None,) * count
 
@@ -167,12 +176,19 @@ def meetings_by_kind(members: Iterable[Communication], clocks: Mapping[int, int]
         if len(meetings.ended):
             first = group[0]
             kinds.setdefault((first.name, len(first), first.size, first.communicator is None), []).append(meetings)
-    pairs, _ = match_transfers((each.channel for each in of_channel.values()), clocks)
-    for one, other, _ in pairs:
-        if one.role and one.role.direction == "both":
+    for one, other, _ in match_transfers((each.channel for each in of_channel.values()), clocks)[0]:
+        if one.role and one.role.direction == "both" and one.role.source is None:
             meetings = _of_group([of_channel[id(one)], of_channel[id(other)]], clocks, count, are_exchanges=True)
             kinds.setdefault((one.name, len(one), "exchange"), []).append(meetings)
     return [_joined(kind) for kind in kinds.values()]
+
+
+def _transfers_by_kind(members: Iterable[Communication], clocks: Mapping[int, int], count: int) -> Iterator[Meetings]:
+    """Yield what ranks of two clocks send to each other, where both wait; arguments as `meetings_by_kind`."""
+    of_channel = {id(each.channel): each for each in members if each.channel.role and each.channel.rank in clocks}
+    pairs, _ = match_transfers((each.channel for each in of_channel.values()), clocks)
+    for one, other, _ in (pair for pair in pairs if pair.is_directed):
+        yield _of_group([of_channel[id(one)], of_channel[id(other)]], clocks, count, are_exchanges=True)
 
 
 def _of_group(

@@ -153,7 +153,7 @@ def channels_of(reading: RankReading, ops: Ops, names: OperationNames, categorie
 OF_CHANNELS = (Channel, CommunicationKernels, SendRole, Transfer)
 """Types that channels consist of."""
 
-_CHANNELS = Fact("channels", 1, OF_CHANNELS)
+_CHANNELS = Fact("channels", 2, OF_CHANNELS)
 
 
 def _communication(ops: Ops, names: OperationNames, categories: Categories) -> CommunicationKernels:

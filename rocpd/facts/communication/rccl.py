@@ -190,11 +190,8 @@ def is_all_to_all(calls: Sequence[RcclCall], size: int | None) -> bool:
     >>> is_all_to_all(calls, 4), is_all_to_all(calls, 8), is_all_to_all(calls[:2], 2), is_all_to_all(calls, None)
     (True, False, False, True)
     """
-    peers: dict[str, set[int | None]] = {name: set() for name in _DIRECTIONS}
-    for call in calls:
-        peers.setdefault(call.name, set()).add(whole_number(call.arguments.get("peer", "")))
-    sent, received = peers.pop("ncclSend"), peers.pop("ncclRecv")
-    if peers or sent != received or None in sent or len(sent) < 2:
+    sent, received = (_peers_of(calls, name) for name in _DIRECTIONS)
+    if any(call.name not in _DIRECTIONS for call in calls) or sent != received or None in sent or len(sent) < 2:
         return False
     last = max(peer for peer in sent if peer is not None)
     return len(sent) >= size - 1 and last < size if size else len(sent) > 2 and len(sent) >= last
@@ -235,10 +232,12 @@ class SendRole:
     Args:
         direction: `send`, `receive`, `both`, or `unknown`.
         peer: rank of the partner in the communicator, None where several or unknown.
+        source: of one that sends to `peer` and receives from another rank, as in a ring, that rank.
     """
 
     direction: str
     peer: int | None = None
+    source: int | None = None
 
 
 def role_of(kernel: str | None, calls: Sequence[RcclCall], size: int | None = None) -> SendRole | None:
@@ -250,17 +249,27 @@ def role_of(kernel: str | None, calls: Sequence[RcclCall], size: int | None = No
         size: how many ranks the communicator has, None where unknown.
 
     >>> role_of("ncclDevKernel_Generic_1", [RcclCall("ncclSend", {"peer": "3"})])
-    SendRole(direction='send', peer=3)
+    SendRole(direction='send', peer=3, source=None)
+    >>> role_of("ncclDevKernel_SendRecv", [RcclCall("ncclSend", {"peer": "3"}), RcclCall("ncclRecv", {"peer": "1"})])
+    SendRole(direction='both', peer=3, source=1)
     >>> role_of("ncclDevKernel_SendRecv", []), role_of("ncclDevKernel_Generic_1", [])
-    (SendRole(direction='unknown', peer=None), None)
+    (SendRole(direction='unknown', peer=None, source=None), None)
     """
     directions = {_DIRECTIONS.get(call.name, "") for call in calls}
     if not calls:
         return SendRole("unknown") if re.search("(?i)send_?recv", kernel or "") else None
     if "" in directions or is_all_to_all(calls, size):
         return None
-    peers = {whole_number(call.arguments.get("peer", "")) for call in calls}
-    return SendRole(directions.pop() if len(directions) == 1 else "both", peers.pop() if len(peers) == 1 else None)
+    peers = {direction: _peers_of(calls, name) for name, direction in _DIRECTIONS.items()}
+    every = peers["send"] | peers["receive"]
+    if len(directions) == 1 or len(every) == 1:
+        return SendRole(directions.pop() if len(directions) == 1 else "both", every.pop() if len(every) == 1 else None)
+    is_ring = len(peers["send"]) == len(peers["receive"]) == 1 and None not in every
+    return SendRole("both", peers["send"].pop(), peers["receive"].pop()) if is_ring else SendRole("both")
+
+
+def _peers_of(calls: Sequence[RcclCall], name: str) -> set[int | None]:
+    return {whole_number(call.arguments.get("peer", "")) for call in calls if call.name == name}
 
 
 def is_collective(call: RcclCall) -> bool:

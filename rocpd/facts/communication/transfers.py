@@ -3,7 +3,8 @@
 The n-th send of one rank to another is the n-th receive there. Calls of RCCL say which kernels send and which receive,
 and to which rank of a communicator, whose other ranks they don't name; the name of a kernel says at most that it sends
 or receives. Partners run at the same time and end together, by clocks that run evenly. A kernel that does both for a
-group of calls is paired with one that does both too: each waits for the other. What fits several partners equally well
+group of calls is paired with one that does both too: each waits for the other. One that sends to one rank and receives
+from another, as in a ring, is in two pairs. What fits several partners equally well
 is in no pair; how many kernels that concerns is returned, with the reason.
 """
 
@@ -16,14 +17,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rocpd.base import Floats
+from rocpd.base import Floats, by_key
 from rocpd.facts.communication.clusters import is_clear
-from rocpd.facts.communication.collectives import Channel, end_apart
+from rocpd.facts.communication.collectives import Channel, end_apart, run_together
 
 NO_PARTNER = "no rank receives what is sent, or sends what is received, equally often at the same time"
 SEVERAL = "several partners fit equally well"
 MIXED_UP = "one kernel sends and receives"
 
+_RING = "ring"
 _MOST_TRIED = 4096  # pairs of channels
 
 
@@ -46,13 +48,17 @@ def match_transfers(channels: Iterable[Channel], clocks: Mapping[int, int]) -> t
     lost: Counter[str] = Counter()
     for channel in sorted((c for c in channels if c.role), key=lambda c: (c.rank, c.agent, int(c.start[0]))):
         direction = channel.role.direction if channel.role else ""
+        if channel.role and channel.role.source is not None:
+            direction = _RING
         side = direction if direction in ("send", "receive") else ""
         kind = (channel.name, len(channel), channel.communicator, None if side else direction)
         alike.setdefault(kind, {}).setdefault(side, []).append(channel)
     pairs: list[Partners] = []
-    for by_direction in alike.values():
-        of_name = list(_paired(by_direction, clocks, lost))
-        pairs += of_name
+    for of_kind, by_direction in alike.items():
+        if of_kind[-1] == _RING:
+            pairs += _in_rings(by_direction[""], clocks, lost)
+        else:
+            pairs += _paired(by_direction, clocks, lost)
     return pairs, +lost
 
 
@@ -82,6 +88,21 @@ def _paired(
         if id(channel) not in paired:
             alone = MIXED_UP if channel.role and channel.role.direction == "both" else NO_PARTNER
             lost[SEVERAL if np.isfinite(row).any() else alone] += len(channel.numbers)
+
+
+def _in_rings(channels: Sequence[Channel], clocks: Mapping[int, int], lost: Counter[str]) -> list[Partners]:
+    """Return the pairs of channels that send to the next rank and receive from the one before; count those in none.
+
+    In the order of ranks, as `_in_rank_order` has it.
+    """
+    sending = by_key(((each.own, each.role.peer if each.role else None), each) for each in channels)
+    receiving = by_key(((each.role.source if each.role else None, each.own), each) for each in channels)
+    if {way: len(each) for way, each in sending.items()} == {way: len(each) for way, each in receiving.items()}:
+        pairs = [Partners(*pair, True) for way in sending for pair in zip(sending[way], receiving[way], strict=True)]
+        if all(may_meet(*pair[:2]) and run_together(pair[:2], clocks) for pair in pairs):
+            return pairs
+    lost[MIXED_UP] += sum(len(each.numbers) for each in channels)
+    return []
 
 
 def ways(channels: Iterable[Channel]) -> dict[tuple[int, int], tuple[list[Channel], list[Channel]]]:
@@ -137,5 +158,6 @@ def may_meet(sender: Channel, receiver: Channel) -> bool:
     """Whether the partner that each names may be the other."""
     if sender.rank == receiver.rank or not sender.role or not receiver.role or sender.size != receiver.size:
         return False
-    named = ((sender.role.peer, receiver.own), (receiver.role.peer, sender.own))
+    comes_from = receiver.role.peer if receiver.role.source is None else receiver.role.source
+    named = ((sender.role.peer, receiver.own), (comes_from, sender.own))
     return all(peer is None or own is None or peer == own for peer, own in named)

@@ -341,7 +341,7 @@ class Blamed:
     explained: tuple[Explanation, ...] = ()
 
 
-_BLAMED = Fact("blamed", 10, (Blamed, Blame, Cause, CauseKind, Denied, Explanation))
+_BLAMED = Fact("blamed", 11, (Blamed, Blame, Cause, CauseKind, Denied, Explanation))
 
 
 class KeptBlame:
@@ -614,7 +614,8 @@ def _class_rows(
     channels: Sequence[Channel], waiting: Waiting, pairs: Sequence[Partners], transfers: Sequence[tuple[Any, ...]]
 ) -> list[Row]:
     """Return what the time of communication went into; the last row is what belongs to nothing."""
-    every, sent = _time(channels), [channel for pair in pairs for channel in (pair.sender, pair.receiver)]
+    in_pairs = {id(channel): channel for pair in pairs for channel in (pair.sender, pair.receiver)}  # of rings in two
+    every, sent = _time(channels), list(in_pairs.values())
     sums: list[tuple[Any, ...]] = [
         (name, *waiting.classes.get(name, np.zeros(4, np.int64)).tolist()) for name in CLASSES
     ]

@@ -115,6 +115,7 @@ TABLES = by_name(
         Field("is_warm_up", "", "1: it is warm-up, which is judged apart; else 0", True),
         Field("period_ns", "ns", "to the start of the next step, time between steps included; mean over ranks", True),
         Field("grew_host", "", "the host all of whose ranks make the step slow; else NULL", True),
+        Field("grew_ranks", "", "several ranks, not all of one host, that make the step slow; else NULL", True),
         chart="rocpd.summary.plots:steps",
         picture=Picture("rocpd.summary.pictures:steps"),
     ),

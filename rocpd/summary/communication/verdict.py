@@ -19,7 +19,7 @@ from rocpd.facts.communication.matching import Clocks
 from rocpd.facts.communication.members import arrivals
 from rocpd.facts.regions import RankSteps
 from rocpd.facts.short_names import kernel_name
-from rocpd.replay.causes import OF_COMPUTE, OF_COPIES, OF_HOST, OF_LINKS, Blame, Cause, CauseKind
+from rocpd.replay.causes import OF_COMPUTE, OF_COPIES, OF_HOST, OF_LINKS, STALLS, WELL_MATCHED, Blame, Cause, CauseKind
 from rocpd.replay.chance import CERTAIN, LIKELY
 from rocpd.replay.changes import of_cause
 from rocpd.replay.job import JobGraph
@@ -30,16 +30,13 @@ from rocpd.table.human import readable
 
 RULE = "comm.straggler"
 _FEWEST = 4  # collectives to cut by
-_MATCHED = 0.9  # of the communication: below it is said
 _COMPARED = 0.5  # of what a rank computes, that must compare with others
-_STALLS = 0.5  # of what a rank takes longer: where more of it is in some steps, these are what to look at
 _BLOCK = 1 << 21  # collectives times members in memory at once
 _FEW_STEPS = 4
 _REGULAR = 4  # stalls equally far apart: they come again
 _LISTED = 8  # steps
 _MUCH = 0.03  # of a step, that all that differs costs
 _SEVERAL = 3  # ranks that stall: what they cost together is said
-_PERHAPS = 0.1  # chance above which nothing is said to last
 
 
 @frozen
@@ -176,11 +173,12 @@ def replays_of(job: JobGraph, pieces: Periods, clocks: Clocks) -> Replays:
         clocks: which times of the ranks compare.
     """
     if not pieces.numbers:
+        ranks = pieces.ranks
         on_line = (
-            np.stack([clocks.on_line(rank, side[:, column]) for column, rank in enumerate(pieces.ranks)], axis=1)
+            np.stack([clocks.on_line(rank, side[:, at]) + job.moved.get(rank, 0) for at, rank in enumerate(ranks)], 1)
             for side in (pieces.start, pieces.end)
         )
-        job = job.in_pieces(pieces.ranks, *on_line)
+        job = job.in_pieces(ranks, *on_line)
     return Replays(job, pieces.numbers or range(len(pieces)), has_steps=bool(pieces.numbers))
 
 
@@ -212,7 +210,7 @@ def judge(
         return replace(judgement, findings=unknown(lacking).findings)
     findings = tuple(_findings(found, pieces, members))
     is_problem = findings[0].verdict is Verdict.PROBLEM
-    blamed = [cause.ranks for cause in found.causes if cause.kind is not CauseKind.LINK and _matters(cause)]
+    blamed = [cause.ranks for cause in found.causes if cause.kind is not CauseKind.LINK]
     culprits = tuple(dict.fromkeys(rank for ranks in blamed for rank in ranks)) if is_problem else ()
     late = tuple(ranks[0] for ranks in blamed) if is_problem else ()
     usual = _usual(found, culprits) if culprits else None
@@ -220,7 +218,7 @@ def judge(
     said = replace(judgement, findings=findings, culprits=culprits, late=late, last=last, usual=usual)
     if findings[0].verdict is Verdict.UNKNOWN:
         return said
-    costs = {cause.ranks[0]: cause.costs for cause in found.causes if cause.kind is CauseKind.RANK and _matters(cause)}
+    costs = {cause.ranks[0]: cause.costs for cause in found.causes if cause.kind is CauseKind.RANK}
     return replace(said, causes=tuple(_rows(found, members)), costs=costs)
 
 
@@ -228,8 +226,8 @@ def _rows(found: Blame, members: Members) -> Iterator[Row]:
     """Yield the numbers of what is said: of all that differs, then of each cause."""
     lost = found.lost_ns * 100 / found.step_ns if found.step_ns else None
     yield ("all that differs", found.lost_ns, lost, *[None] * 4, len(found.steps), *[None] * 3, found.step_ns)
-    for cause in filter(_matters, found.causes):
-        is_stall = cause.stalled > _STALLS
+    for cause in found.causes:
+        is_stall = cause.stalled > STALLS
         steps = len(cause.stalls) if is_stall else cause.longest
         longer = cause.in_stalls if is_stall else cause.takes[cause.mainly], cause.longer * 100
         costs = cause.costs, cause.costs * 100 / found.step_ns
@@ -254,12 +252,11 @@ def _findings(found: Blame, pieces: Periods, members: Members) -> Iterator[Findi
         text = f"stragglers: not known: {count} of the {_FEW_STEPS} {unit} that it takes to tell one from chance"
         yield Finding(text, RULE, Verdict.UNKNOWN, Confidence.CERTAIN)
         return
-    causes = [cause for cause in found.causes if _matters(cause)]
-    for number, cause in enumerate(causes):
-        hiding = causes[:number] if cause.is_hidden else []
+    for cause in found.causes:
+        hiding = [found.causes[number] for number in cause.behind if cause.is_hidden]
         yield from _accused(cause, hiding, found, unit, members)
-    yield from _in_turn(causes, found, unit)
-    if causes:
+    yield from _in_turn(found.causes, found, unit)
+    if found.causes:
         return
     limits = [*_not_compared(found), *_coverage(found), *([str(found.denied)] if found.denied else _together(found))]
     suspected = "" if found.denied else _suspected(found, pieces)
@@ -277,24 +274,19 @@ def _findings(found: Blame, pieces: Periods, members: Members) -> Iterator[Findi
         yield Finding(text, RULE, Verdict.NONE, Confidence.LIKELY, evidence={"steps": count})
 
 
-def _matters(cause: Cause) -> bool:
-    """Whether a cause is more than chance explains, or a fact of the steps where it was: a stall, or from one on."""
-    most = LIKELY if cause.kind is CauseKind.LINK else _PERHAPS  # few links compare
-    is_fact = cause.stalled > _STALLS or cause.since is not None
-    return is_fact or (cause.chance is not None and cause.chance <= most)
-
-
 def _once(hiding: Sequence[Cause], members: Members) -> str:
     """Return under which condition a cause costs what is said of it, where others hide most of that."""
     if len(hiding) > 1:
-        return " once those above are as the others"
+        ranks = [rank for cause in hiding for rank in cause.ranks if cause.kind is CauseKind.RANK]
+        is_ranks = len(ranks) == len(hiding)
+        return f" once {_named(ranks)} are as the others" if is_ranks else " once the other causes are gone"
     return f" once {_who(hiding[0], members)} is as the others" if hiding else ""
 
 
 def _accused(cause: Cause, hiding: Sequence[Cause], found: Blame, unit: str, members: Members) -> Iterator[Finding]:
     """Yield what a cause cost, once others that hide that are gone, and whether it lasts."""
     count = len(found.steps)
-    is_stall = cause.stalled > _STALLS
+    is_stall = cause.stalled > STALLS
     chance = 1.0 if cause.chance is None else cause.chance
     confidence = Confidence.HINT if unit != "steps" else _confidence(chance, is_stall)
     if cause.since is not None and confidence is Confidence.HINT and unit == "steps":
@@ -308,6 +300,8 @@ def _accused(cause: Cause, hiding: Sequence[Cause], found: Blame, unit: str, mem
     text = f"{_who(cause, members)} {costs}: {_why(cause, is_stall, count, unit)}"
     if cause.waiting >= 0.01:
         text += f"; {cause.waiting * 100:.0f} % of the waiting"
+    if found.matched < WELL_MATCHED:
+        text += f"; it may cost more: {next(_coverage(found))}"
     text += f": {perhaps}{what}"
     whom: dict[str, object] = {
         **({"hostname": cause.name} if cause.kind is CauseKind.HOST else {}),
@@ -319,6 +313,7 @@ def _accused(cause: Cause, hiding: Sequence[Cause], found: Blame, unit: str, mem
         "cost_percent": percent,
         "mainly": cause.mainly,
         "times_longest": cause.longest,
+        **({"grows_percent": [share * 100 for share in cause.grows]} if cause.grows else {}),
         **({"since_step": cause.since} if cause.since is not None and unit == "steps" else {}),
         "chance": chance,
         "compute_longer_percent": cause.longer * 100,
@@ -330,13 +325,14 @@ def _accused(cause: Cause, hiding: Sequence[Cause], found: Blame, unit: str, mem
     }
     rank = cause.ranks[0] if cause.kind is CauseKind.RANK else None
     yield Finding(text, RULE, Verdict.PROBLEM, confidence, rank, evidence=evidence)
-    lasts = comes_again(cause.stalls, found.steps[-1]) if is_stall else _lasting(cause, count, unit)
+    noun = "step" if unit == "steps" else "piece"
+    lasts = comes_again(cause.stalls, found.steps[-1], noun) if is_stall else _lasting(cause, count, unit)
     yield Finding(lasts, "comm.lasting", Verdict.NOTE, confidence, rank, evidence=whom)
 
 
 def _in_turn(causes: Sequence[Cause], found: Blame, unit: str) -> Iterator[Finding]:
     """Yield what stalls of several ranks cost together: garbage collection, say, comes to one after another."""
-    stalls = [cause for cause in causes if cause.kind is CauseKind.RANK and cause.stalled > _STALLS]
+    stalls = [cause for cause in causes if cause.kind is CauseKind.RANK and cause.stalled > STALLS]
     if len(stalls) < _SEVERAL:
         return
     ranks = sorted(cause.ranks[0] for cause in stalls)
@@ -382,6 +378,9 @@ def _why(cause: Cause, is_stall: bool, count: int, unit: str) -> str:
         return f"{texts[what]} in {len(cause.stalls)} of {count} {unit}"
     is_ever = cause.longest > 0 and cause.kind is not CauseKind.LINK
     since = f", from step {cause.since} on" if cause.since is not None and unit == "steps" else ""
+    if cause.grows and unit == "steps":
+        first, last = (f"{share * 100:.2g} %" for share in cause.grows)
+        since = f", more and more: {first} in the first quarter of steps, {last} in the last"
     often = f", most in {cause.longest} of {count} {unit}" if is_ever else ""
     return f"{texts[what]}{since}{often}"
 
@@ -391,15 +390,15 @@ def _mostly(kernel: str) -> str:
     return f" (mostly {kernel_name(kernel).short})" if kernel else ""
 
 
-def comes_again(stalls: Sequence[int], last: int) -> str:
+def comes_again(stalls: Sequence[int], last: int, noun: str = "step") -> str:
     """Say whether a rank stalls again: it does where many stalls are equally far apart, up to the last step."""
-    steps = "step" if len(stalls) == 1 else "steps"
+    steps = noun if len(stalls) == 1 else f"{noun}s"
     where = ", ".join(map(str, stalls[:_LISTED])) + (" …" if len(stalls) > _LISTED else "")
     apart = set(np.diff(stalls).tolist())
     every = apart.pop() if len(apart) == 1 and len(stalls) >= _REGULAR else 0
     if every < 2 or last - stalls[-1] >= every:
         return f"whether it comes again is not known: seen in {steps} {where}"
-    return f"it comes every {ordinal(every)} step: {where}"
+    return f"it comes every {ordinal(every)} {noun}: {where}"
 
 
 def ordinal(number: int) -> str:
@@ -428,7 +427,7 @@ def _suspected(found: Blame, pieces: Periods) -> str:
     """Return who takes longest for itself, where what that costs is not known."""
     if not found.suspect:
         return ""
-    why = _why(found.suspect, found.suspect.stalled > _STALLS, len(pieces), pieces.unit)
+    why = _why(found.suspect, found.suspect.stalled > STALLS, len(pieces), pieces.unit)
     return f"; {_named(found.suspect.ranks)} {why}, at what cost is not known"
 
 
@@ -439,7 +438,7 @@ def _not_compared(found: Blame) -> Iterator[str]:
 
 
 def _coverage(found: Blame) -> Iterator[str]:
-    if found.matched < _MATCHED:
+    if found.matched < WELL_MATCHED:
         yield f"{found.matched * 100:.0f} % of the time of communication is matched"
 
 

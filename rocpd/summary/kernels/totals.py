@@ -137,7 +137,7 @@ TABLES = by_name(
         Field("waves_per_simd", "", "waves that fit on a SIMD unit; NULL where the architecture is not known"),
         Field("limited_by", "", "what limits them: waves, registers or LDS", True),
         Field("median_ns", "ns", "median duration", True),
-        Field("unstable_ns", "ns", "time above the 5th percentile up to the median, of all calls", True),
+        Field("unstable_ns", "ns", "time above the 5th percentile up to the median, of all calls, on each GPU", True),
         Field("first_ns", "ns", "duration of the first run, the longest of all GPUs", True),
     ),
 )
@@ -543,7 +543,7 @@ def kernel_shapes(reading: Reading) -> Tables:
     yield reading.summary(TABLES["kernel-shapes"], rows_of(added(answers, "kernels"), _shape_rows))
 
 
-_SHAPES = Fact("shapes", 1, (Sums, Spread, Largest))
+_SHAPES = Fact("shapes", 2, (Sums, Spread, Largest))
 
 
 def _read_shapes(reading: RankReading) -> dict[Key, _Shapes]:
@@ -553,13 +553,23 @@ def _read_shapes(reading: RankReading) -> dict[Key, _Shapes]:
     shown, _ = kernel_forms(reading, shape[0])
     registers = {number: int(count) for number, count in reading.reader.rows(_SYMBOLS)}
     gpus = _gpus(reading)
-    shapes: dict[Key, _Shapes] = {}
+    of_agents: dict[int, _Shapes] = {}
     for (kernel, agent, *sizes), rows in grouped(shape):
         launched = _shape(shown.get(kernel), sizes, registers.get(kernel, 0), gpus.get(agent))
         durations = end[rows] - start[rows]
         first = Largest(durations[start[rows].argmin()])
-        add(shapes, reading.key(agent), launched, Sums((Spread.of(durations), first)))
+        add(of_agents, agent, launched, Sums((Spread.of(durations), first)))
+    shapes: dict[Key, _Shapes] = {}
+    for agent, of_agent in of_agents.items():
+        for launched, (spread, first) in of_agent.items():
+            add(shapes, reading.key(agent), launched, Sums((spread, first, _unstable(spread))))
     return shapes
+
+
+def _unstable(spread: Spread) -> int:
+    """Return the time from the 5th percentile of durations to their median, of all calls [ns]."""
+    middle, low = spread.quantile(0.5), spread.quantile(_LOW)
+    return 0 if middle is None or low is None else round((middle - low) * spread.calls)
 
 
 def _gpus(reading: RankReading) -> dict[int, GpuLimits]:
@@ -584,8 +594,6 @@ def _shape_rows(key: Key, shapes: Mapping[Row, Sums]) -> Iterator[Row]:
     every = sum(map(_time, shapes.values()))
     for shape in sorted(shapes, key=lambda shape: (-_time(shapes[shape]), order_of((shape[0], *shape[1])))):
         name, grid, workgroup, *takes = shape
-        (spread, first), time = shapes[shape], _time(shapes[shape])
-        middle, low = spread.quantile(0.5), spread.quantile(_LOW)
-        unstable = None if middle is None or low is None else round((middle - low) * spread.calls)
+        (spread, first, unstable), time = shapes[shape], _time(shapes[shape])
         front = (*key, name, *("x".join(map(str, size)) for size in (grid, workgroup)))
-        yield (*front, spread.calls, time, percent(time, every), *takes, middle, unstable, int(first))
+        yield (*front, spread.calls, time, percent(time, every), *takes, spread.quantile(0.5), unstable, int(first))

@@ -267,7 +267,8 @@ def _with_split(finding: Finding, tables: Mapping[str, Summary]) -> Finding:
 
 
 def _slow_steps(tables: Mapping[str, Summary]) -> Iterator[Finding]:
-    columns = ("is_warm_up", "step", "over_median", "grew_rank", "grew_host", "grew", "grew_by_ns", "grew_in")
+    who = ("grew_rank", "grew_host", "grew_ranks")
+    columns = ("is_warm_up", "step", "over_median", *who, "grew", "grew_by_ns", "grew_in")
     rows = [row[1:] for row in _whole_steps(tables, *columns) if not row[0]]
     over = [row[1] for row in rows]
     bound = slow_beyond(over)
@@ -275,10 +276,11 @@ def _slow_steps(tables: Mapping[str, Summary]) -> Iterator[Finding]:
     if len(rows) >= LEAST_STEPS and max(over) < SLOW:
         text = f"no slow step: none of {len(rows)} takes {SLOW} times the median"
         yield Finding(text, "step.outlier", Verdict.NONE, Confidence.CERTAIN)
-    for step, times, rank, host, grew, grew_by, name in slow[:_STEPS]:
+    for step, times, rank, host, ranks, grew, grew_by, name in slow[:_STEPS]:
         text = f"{step} is slow: {times:.2f} times the median of {len(rows)} steps"
         if grew:
-            where = f"all of {host}" if host else "all ranks alike" if rank is None else f"rank {rank}"
+            several = f"all of {host}" if host else f"ranks {ranks}" if ranks else "all ranks alike"
+            where = several if rank is None else f"rank {rank}"
             text += f", {where}: {how_grown(grew, grew_by, name)}"
         evidence = {"over_median": times, "steps": len(rows)}
         yield Finding(text, "step.outlier", Verdict.PROBLEM, Confidence.CERTAIN, rank, step, evidence=evidence)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from rocpd.base import Row
+from rocpd.facts.communication.collectives import listed
 from rocpd.facts.rank import By, Key, key_of
 from rocpd.facts.regions import RankSteps
 from rocpd.facts.short_names import kernel_name
@@ -130,7 +131,7 @@ class Steps:
                     *_grown(slow.get(step), means[step] - typical),
                     int(step in self.warm_up),
                     ratio(*self.periods[step]),
-                    _host_of(slow.get(step), hosts),
+                    *_several_of(slow.get(step), hosts),
                 )
             )
         return sorted(rows, key=lambda row: (-row[4], row[2], row[0], row[1]))
@@ -154,9 +155,13 @@ def _slowest_of(cause: Cause | None, ranks: Mapping[int, Key]) -> Key:
     return _only(cause.ranks, ranks) if cause.ranks else (None,) * len(next(iter(ranks.values())))
 
 
-def _host_of(cause: Cause | None, hosts: Mapping[int, str | None]) -> str | None:
-    """Return the host several ranks of which make a slow step slow."""
-    return hosts[cause.ranks[0]] if cause is not None and len(cause.ranks) > 1 else None
+def _several_of(cause: Cause | None, hosts: Mapping[int, str | None]) -> tuple[str | None, str | None]:
+    """Return the host all of whose ranks make a slow step slow; else the several ranks that do."""
+    if cause is None or len(cause.ranks) < 2:
+        return None, None
+    host, *others = {hosts[rank] for rank in cause.ranks}
+    whole = [rank for rank, its in hosts.items() if its == host]
+    return (None, listed(sorted(cause.ranks))) if others or len(whole) > len(cause.ranks) else (host, None)
 
 
 def _only(longest: Sequence[int], ranks: Mapping[int, Key]) -> Key:

@@ -1,0 +1,124 @@
+"""Causes that hide each other, that change over the steps, or that lie between steps: each costs what it truly does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import rocpd
+from rocpd.base import RocpdError
+from rocpd.summary.findings import Finding
+from tests.blame.cases import Case, made
+from tests.blame.generator import Job, Plant, Shape
+
+ERROR = 0.2  # of what a cause costs
+
+
+def _said(shape: Shape, plants: Sequence[Plant], folder: Path) -> list[Finding]:
+    with rocpd.connect(made(Case(shape, tuple(plants), {}), folder).files) as session:
+        return [
+            each for each in session.summary("overview").findings if each.rule in ("comm.straggler", "step.outlier")
+        ]
+
+
+def _gain(shape: Shape, plants: Sequence[Plant], gone: Sequence[Plant]) -> float:
+    """Return what a mean step takes less without some of the plants [ns]."""
+    with_all, without = (Job(shape, tuple(some)) for some in (plants, [each for each in plants if each not in gone]))
+    return (with_all.ends[-1] - without.ends[-1]) / shape.steps
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_ranks_that_are_equally_slow_are_all_named(count: int, tmp_path: Path) -> None:
+    """Without one of them alone a step takes as long: each costs what it does once the others are gone."""
+    shape = Shape(nodes=2)
+    plants = [Plant("compute", 10, (2 * rank + 1,)) for rank in range(count)]
+    said = {each.rank: each for each in _said(shape, plants, tmp_path) if each.rule == "comm.straggler"}
+    assert said.keys() == {plant.ranks[0] for plant in plants}
+    for plant in plants:
+        finding = said[plant.ranks[0]]
+        others = [each for each in plants if each is not plant]
+        cost = _gain(shape, plants, plants) - _gain(shape, plants, others)
+        assert finding.evidence["cost_ns"] == pytest.approx(cost, rel=ERROR)
+        hidden = finding.evidence["hidden_by"]
+        assert isinstance(hidden, list)
+        assert sorted(hidden) == sorted(f"rank:{each.ranks[0]}" for each in others)
+
+
+def test_ranks_of_two_hosts_that_stall_together_make_the_steps_slow(tmp_path: Path) -> None:
+    shape = Shape(nodes=2)
+    said = _said(shape, [Plant("stall", 3000, (rank,), (4, 9)) for rank in (1, 6)], tmp_path)
+    assert {each.rank for each in said if each.rule == "comm.straggler"} == {1, 6}
+    steps = [each.text for each in said if each.step]
+    assert len(steps) == 2
+    assert all(", ranks 1,6: host 2." in text for text in steps)
+
+
+def test_a_pause_before_some_steps_is_of_the_rank_that_makes_it(tmp_path: Path) -> None:
+    """A step that begins soon after the host was told that work is done does not wait for that work."""
+    shape, plant = Shape(), Plant("late", 5000, (3,), (5, 6, 11))
+    (finding,) = (each for each in _said(shape, [plant], tmp_path) if each.rule == "comm.straggler")
+    assert (finding.rank, finding.evidence["stalls"]) == (3, [5, 6, 11])
+    assert finding.evidence["cost_ns"] == pytest.approx(_gain(shape, [plant], [plant]), rel=ERROR)
+
+
+def test_a_rank_that_takes_longer_and_longer_is_said_to(tmp_path: Path) -> None:
+    """It costs what each step takes longer, not what the median one does."""
+    shape = Shape(nodes=2, steps=24, layers=2)
+    plants = [Plant("compute", 12 * step / 23, (6,), (step,)) for step in range(1, 24)]
+    (finding,) = (each for each in _said(shape, plants, tmp_path) if each.rule == "comm.straggler")
+    assert finding.rank == 6
+    assert "longer, more and more: " in finding.text
+    assert finding.evidence["grows_percent"] == pytest.approx([1.3, 10.7], abs=1.5)
+    assert finding.evidence["cost_ns"] == pytest.approx(_gain(shape, plants, plants), rel=0.1)
+
+
+def test_a_straggler_stands_out_where_steps_differ_in_length(tmp_path: Path) -> None:
+    """As with sequences of other lengths in each step: what all ranks take longer says nothing of one of them."""
+    shape = Shape(steps=20)
+    lengths = [Plant("compute", 26 * step % 150, tuple(range(8)), (step,)) for step in range(20)]
+    slow = Plant("compute", 10, (4,))
+    assert [each.rank for each in _said(shape, [*lengths, slow], tmp_path) if each.rule == "comm.straggler"] == [4]
+
+
+def test_pieces_of_a_trace_without_markers_hold_the_same_work(tmp_path: Path) -> None:
+    """Where a collective ends, a fast rank is further than a slow one in what it computes."""
+    shape, plant = Shape(nodes=2), Plant("compute", 10, (1,))
+    with rocpd.connect(made(Case(shape, (plant,), {}), tmp_path).files) as session:
+        found = session.summary("overview", step_marker="none").findings
+    (finding,) = (each for each in found if each.rule == "comm.straggler")
+    assert finding.rank == 1
+    percent = 100 * _gain(shape, [plant], [plant]) * shape.steps / Job(shape, (plant,)).ends[-1]
+    assert finding.evidence["cost_percent"] == pytest.approx(percent, rel=ERROR)
+    assert float(str(finding.evidence["wait_percent"])) > 50
+
+
+@pytest.mark.parametrize("rccl", ["sizes", "none"])
+def test_a_pipeline_across_nodes_takes_as_long_as_it_does(rccl: str, tmp_path: Path) -> None:
+    """Nothing but sends crosses nodes; where these are not known, clocks that are hours apart make no step longer."""
+    shape, plant = Shape(pp=2, nodes=2, layers=1, rccl=rccl), Plant("compute", 12, (5,))
+    job = made(Case(shape, (plant,), {}), tmp_path)
+    with rocpd.connect(job.files) as session:
+        clocks = [row[1] for row in session.info()["clocks"].fetchall()]
+        answer = session.whatif(without=["rank:5"])
+    assert answer.together.step_ns == pytest.approx((job.job.ends[-1] - job.job.ends[0]) / 15, rel=0.05)
+    if rccl == "sizes":
+        assert clocks == ["reference", "collectives"]
+        assert answer.together.gain * answer.together.step_ns == pytest.approx(job.truths[0].cost / 16, rel=ERROR)
+
+
+def test_what_layers_need_at_once_is_not_hidden(tmp_path: Path) -> None:
+    """All-reduces of activations come with the first layers, those of gradients once all were passed."""
+    layers = Shape(ranks=4, tp=4, layers=10, kernels=2, steps=8, rccl="sizes")
+    with rocpd.connect(made(Case(layers, (), {}), tmp_path / "tp").files) as session:
+        with pytest.raises(RocpdError, match="nothing of that is recorded"):
+            session.whatif(overlap=["comm"])
+        assert session.whatif(overlap=["comm:0-3"]).together.gain > 0.1
+    both = replace(layers, ranks=8, nodes=2)
+    with rocpd.connect(made(Case(both, (), {}), tmp_path / "both").files) as session:
+        gradients, every = (
+            session.whatif(overlap=words).together.gain for words in (["comm"], ["comm:0-3", "comm:4-7"])
+        )
+    assert gradients < every / 2

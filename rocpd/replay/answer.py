@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from rocpd.base import amount, by_key, frozen
-from rocpd.replay.causes import MATCHED_AT_LEAST, WELL_MATCHED, Denied
+from rocpd.replay.causes import MATCHED_AT_LEAST, WELL_MATCHED
 from rocpd.replay.changes import Change
+from rocpd.replay.denied import Denied
 from rocpd.table.human import readable
 
 VERSION = 1

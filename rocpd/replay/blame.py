@@ -15,17 +15,17 @@ from typing import NamedTuple
 import numpy as np
 
 from rocpd.base import Flags, Floats, Ints, by_key
-from rocpd.facts.columns import numbered, per_id
+from rocpd.facts.columns import per_id
 from rocpd.facts.timeline import COMPUTE, COPIES, owned
 from rocpd.facts.units import LEAST_STEPS, slow_beyond
 from rocpd.replay import trend
-from rocpd.replay.causes import OF_COMPUTE, PARTS, Blame, Cause, CauseKind, Denied
+from rocpd.replay.causes import OF_COMPUTE, PARTS, Blame, Cause, CauseKind
 from rocpd.replay.chance import LEAST_TO_TELL, LIKELY, chance_of
+from rocpd.replay.denied import denied
 from rocpd.replay.excess import Excess
 from rocpd.replay.job import JobGraph
-from rocpd.replay.points import Edge, Point, small
+from rocpd.replay.points import Edge, Point, add_to, places_of
 
-_BLOCK = 1 << 20  # points at once
 _LEAST = 0.01  # of a step, that a cause costs
 _TRIED = 6  # ranks, hosts and links that are tried, those first that take longest beyond what is usual
 _MOST_CAUSES = 10
@@ -39,8 +39,6 @@ _NEARLY_ALL = 0.9  # of the time of kernels
 _FEWEST_OF_HOST = 3  # ranks, that say how far those of one host lie apart
 _FEWEST_LINKS = 3  # that compare, so that most of them say what is usual
 _HALF = 0.5  # of what the suspect takes longer, that others do which do about as much
-_DENIED = 0.03  # of a step, that a rank computes longer which ought to be a cause
-_FOR_ONE = 0.5  # of what ranks wait for each other, that is for such a rank
 _ALL_OF = 0.5  # of what most ranks of a host take longer, that all of them do at least
 
 
@@ -67,7 +65,7 @@ class Blaming:
         points = job.points
         self.ranks = sorted(job.steps)
         self.column = {rank: number for number, rank in enumerate(self.ranks)}
-        self.at, self.counts = _places(points.step, self.steps)
+        self.at, self.counts = places_of(points.step, self.steps)
         self.what = np.full(len(points), 3, np.int8)  # communication
         self.what[points.part == COPIES] = 2
         self.what[(points.part < 0) & (points.kind != Point.MEETING)] = 1  # the host
@@ -114,15 +112,15 @@ class Blaming:
             dict(zip(self.ranks, (1 + more / np.maximum(known - more, 1)).tolist(), strict=True)),
             self.job.matched,
             *self._suspects(),
-            self._denied(causes),
+            denied(self.job.points, self._meets, self._longer_of(causes), self.step_ns),
         )
 
     def _remove(self, cause: Cause) -> None:
         """Remove what points of a cause take longer, besides what is removed."""
-        _add(self.removed, self._less(cause))
+        add_to(self.removed, self._less(cause))
         if cause.kind is CauseKind.HOST:
             self.hosts = self.nothing() if self.hosts is None else self.hosts
-            _add(self.hosts, self.lasting_of_hosts([cause]))
+            add_to(self.hosts, self.lasting_of_hosts([cause]))
             self.own = self.own_without(self.hosts)
 
     def _hidden_by_each_other(self, before: int) -> list[Cause]:
@@ -152,7 +150,7 @@ class Blaming:
         """Return how long all steps take without some candidates, and what is removed [ns]."""
         less = self.removed.copy()
         for each in candidates:
-            _add(less, self._less(each))
+            add_to(less, self._less(each))
         return self.spent(self.job.replay_without(less))
 
     def _behind_each_other(self, some: Sequence[_Candidate], costs: Sequence[int], before: int) -> list[Cause]:
@@ -360,22 +358,12 @@ class Blaming:
         came, meet = self._meets
         return int((times[meet] - times[came]).sum())
 
-    def _denied(self, causes: Sequence[Cause]) -> Denied | None:
-        """Return the rank that is no cause, computes longer and is waited for by the others most of the time."""
-        came, meet = self._meets
-        waits = self.job.points.time[meet] - self.job.points.time[came]
-        if not waits.any():
-            return None
-        at = numbered(meet)
-        last = (waits == 0).nonzero()[0]
-        ranks = self.job.points.rank[came[last]]
-        for_ranks = np.bincount(ranks, np.bincount(at, waits)[at[last]])
-        rank = int(for_ranks.argmax())
-        _, known, more = (column[self.column[rank]] for column in self._computing)
-        is_waited_for = for_ranks[rank] >= _FOR_ONE * waits.sum()
-        if not is_waited_for or more < _DENIED * self.step_ns or any(rank in cause.ranks for cause in causes):
-            return None
-        return Denied(rank, float(more / max(known - more, 1)), float(for_ranks[rank] / waits.sum()))
+    def _longer_of(self, causes: Sequence[Cause]) -> dict[int, tuple[float, float]]:
+        """Return rank -> how much longer it computes [ns of a step], and by which share; of ranks that are no cause."""
+        blamed = {rank for cause in causes for rank in cause.ranks}
+        _, known, more = self._computing
+        shares = zip(self.ranks, more.tolist(), (more / np.maximum(known - more, 1)).tolist(), strict=True)
+        return {rank: (longer, share) for rank, longer, share in shares if rank not in blamed}
 
     def _worst(self) -> Cause | None:
         """Return what costs most once those before are removed, if that may be enough; of equals the first candidate.
@@ -439,7 +427,7 @@ class Blaming:
             hosts: what points take longer because of their host, which is part of what is returned [ns].
         """
         own = self.beyond.lasting_without(hosts)
-        _add(own, hosts)
+        add_to(own, hosts)
         self._add_stalling(own, slice(None))
         return own
 
@@ -804,19 +792,3 @@ class Blaming:
             return together
         few = (self.stalls[at] & (self.alone[at] >= least)).nonzero()[0].tolist()
         return few if 1 < len(few) <= len(self.ranks) // 2 else [worst]
-
-
-def _add(times: Ints, more: Ints) -> None:
-    """Add times of points [ns], few of which are not 0: memory of the others is never touched."""
-    rows = more.nonzero()[0]
-    times[rows] += more[rows]
-
-
-def _places(step: Ints, steps: Ints) -> tuple[Ints, Flags]:
-    """Return of points, whose steps are given, which of some steps theirs is, and whether it is one of them."""
-    at, counts = np.empty(len(step), small(len(steps))), np.zeros(len(step), bool)
-    for low in range(0, len(step), _BLOCK):
-        some = slice(low, low + _BLOCK)
-        at[some] = np.searchsorted(steps, step[some])
-        counts[some] = steps[np.minimum(at[some], len(steps) - 1)] == step[some] if len(steps) else False
-    return at, counts

@@ -8,6 +8,7 @@ from dataclasses import field
 
 from rocpd.base import frozen
 from rocpd.replay.chance import LIKELY
+from rocpd.replay.denied import Denied
 
 MATCHED_AT_LEAST, WELL_MATCHED = 0.5, 0.9
 """Of the communication: below it nothing is known of what others wait for; or what a cause costs may be more."""
@@ -109,28 +110,6 @@ class Cause:
         devices = {what: time for what, time in self.takes.items() if what != OF_HOST}
         most = max(devices, key=devices.__getitem__)
         return OF_HOST if self.takes[OF_HOST] > _CLEARLY * devices[most] else most
-
-
-@frozen
-class Denied:
-    """A rank that computes longer, and that others wait for, though the replay without that regains nothing.
-
-    Args:
-        rank: its number.
-        longer: by which share it computes longer than others.
-        waiting: share of what ranks wait for each other in collectives for which it comes last.
-    """
-
-    rank: int
-    longer: float
-    waiting: float
-
-    def __str__(self) -> str:
-        """Return why nothing is known of it."""
-        return (
-            f"rank {self.rank} computes {self.longer * 100:.2g} % longer, and {self.waiting * 100:.0f} % of the "
-            "waiting is for it, but no record links the two: it takes calls by which hosts wait for GPUs"
-        )
 
 
 @frozen

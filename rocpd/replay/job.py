@@ -28,7 +28,7 @@ from rocpd.facts.rank import RankReading
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.federate.select.align import UNSHIFTED
-from rocpd.replay.graph import RankGraph, WaitPlace, read_graph
+from rocpd.replay.graph import read_graph
 from rocpd.replay.points import (
     NO_EDGES,
     Edge,
@@ -36,6 +36,8 @@ from rocpd.replay.points import (
     OrderedEdges,
     Point,
     Points,
+    RankGraph,
+    WaitPlace,
     in_order,
     in_time,
     left_unexplained,

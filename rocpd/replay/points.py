@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import enum
 import functools
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import field, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from rocpd.base import Codes, Flags, Ints, frozen
 from rocpd.facts.columns import EqualColumns, filled, runs
+from rocpd.facts.timeline import COMPUTE
 
 _SMALL = tuple((kind, int(np.iinfo(kind).max)) for kind in (np.int8, np.int16, np.int32))
 
@@ -30,7 +32,7 @@ def narrowed(column: Any) -> Any:
     return column.astype(small(int(column.min(initial=0)), int(column.max(initial=0))), copy=False)
 
 
-_BLOCK = 1 << 20  # edges at once
+_BLOCK = 1 << 20  # edges, or points, at once
 
 
 class Point(enum.IntEnum):
@@ -232,3 +234,121 @@ def left_unexplained(points: Points, edges: Edges, some: slice, origin: int) -> 
     latest = np.full(len(lag), origin, np.int64)
     latest[edges.target[first] - some.start] = np.maximum.reduceat(after, first) if len(first) else 0
     return lag - latest
+
+
+class WaitPlace(NamedTuple):
+    """A communication kernel: its name, its stream, which of these it is in its step; and the stream it waits for."""
+
+    name: str
+    stream: int
+    number: int
+    source: int
+
+
+@frozen
+class PossibleWaits:
+    """Edges that may be: other ranks may show that they are.
+
+    Args:
+        edges: between points of the rank.
+        at: of each edge the number of its place.
+        places: those that wait, once each for each stream.
+    """
+
+    edges: Edges
+    at: Ints
+    places: tuple[WaitPlace, ...]
+
+    def where(self, waits: Collection[WaitPlace]) -> Edges:
+        """Return the edges of places that wait on some rank."""
+        is_one = np.array([place in waits for place in self.places], bool)
+        return self.edges.take(is_one[self.at]) if is_one.any() else NO_EDGES
+
+
+@frozen
+class RankGraph:
+    """One rank as a graph.
+
+    Args:
+        points: those of the rank, in order; what is not explained of them is not known yet.
+        edges: between them.
+        arrivals: row of each communication kernel, in order, and the number of the point at which it starts; the point
+            after it, in `ends`, is when it ends.
+        ends: numbers of the points at which they end.
+        names: what numbers stand for.
+        steps: number of a step -> numbers of the points at which it begins and ends.
+        contradicted: how many waits that an order of stream or launch says were not kept.
+        waits: places of communication kernels that wait for another stream, as inferred.
+        possible: edges of places that may, and never show it.
+        hidden: edges from communication to the next operation of each other stream, which never starts before it ends,
+            though nothing shows that it waits: with other times it might.
+        agents: stream -> which of the agents of the rank it runs on, from 0; of a rank with several, else nothing.
+        marked: points that end host work in which a marker without calls lies, and the numbers of its name.
+    """
+
+    points: Points
+    edges: Edges
+    arrivals: tuple[Ints, Ints]
+    ends: Ints
+    names: tuple[str, ...]
+    steps: dict[int, tuple[int, int]]
+    contradicted: int
+    waits: frozenset[WaitPlace] = frozenset()
+    possible: PossibleWaits | None = None
+    hidden: Edges = NO_EDGES
+    agents: Mapping[int, int] = field(default_factory=dict)
+    marked: tuple[Ints, Ints] = (np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+    def less_jump(self, jump: int, since: int) -> RankGraph:
+        """Return the same where a clock was set ahead by `jump` at its time `since` [ns]: no work lasts over that."""
+        time, edges = self.points.time, self.edges
+        work, lag = self.points.work.astype(np.int64), edges.lag.astype(np.int64)
+        lasts = (time >= since) & (time - work < since)
+        lags = (time[edges.target] >= since) & (time[edges.source] < since)
+        return replace(
+            self,
+            points=replace(self.points, work=narrowed(np.where(lasts, np.maximum(work - jump, 0), work))),
+            edges=replace(edges, lag=narrowed(np.where(lags, np.maximum(lag - jump, 0), lag))),
+        )
+
+    def in_order(self, order: Ints, place: Ints) -> RankGraph:
+        """Return the same with points in another order, in which each has its place; edges are not in order then."""
+        rows, points = self.arrivals
+        possible = self.possible
+        return replace(
+            self,
+            points=self.points.take(order),
+            edges=self.edges.between(place),
+            arrivals=(rows, place[points]),
+            ends=place[self.ends],
+            steps={number: (int(place[a]), int(place[b])) for number, (a, b) in self.steps.items()},
+            possible=possible and replace(possible, edges=possible.edges.between(place)),
+            hidden=self.hidden.between(place),
+            marked=(place[self.marked[0]], self.marked[1]),
+        )
+
+    @property
+    def could_be(self) -> int:
+        """How many edges more there may be."""
+        return len(self.possible.edges) if self.possible else 0
+
+    @property
+    def computes(self) -> bool:
+        """Whether a kernel other than communication ran."""
+        return bool((self.points.part == COMPUTE).any())
+
+
+def add_to(times: Ints, more: Ints) -> None:
+    """Add times of points [ns], few of which are not 0: memory of the others is never touched."""
+    rows = more.nonzero()[0]
+    times[rows] += more[rows]
+
+
+def places_of(step: Ints, steps: Ints) -> tuple[Ints, Flags]:
+    """Return of points, whose steps are given, which of some steps theirs is, and whether it is one of them."""
+    at, counts = np.empty(len(step), small(len(steps))), np.zeros(len(step), bool)
+    for low in range(0, len(step), _BLOCK):
+        some = slice(low, low + _BLOCK)
+        at[some] = np.searchsorted(steps, step[some])
+        counts[some] = steps[np.minimum(at[some], len(steps) - 1)] == step[some] if len(steps) else False
+    return at, counts

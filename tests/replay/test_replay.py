@@ -18,9 +18,8 @@ from rocpd.replay import job as job_module
 from rocpd.replay.blame import Blaming
 from rocpd.replay.causes import Blame, CauseKind
 from rocpd.replay.excess import Excess, StepPlaces, excess
-from rocpd.replay.graph import RankGraph
 from rocpd.replay.job import JobGraph, read_job
-from rocpd.replay.points import Point
+from rocpd.replay.points import Point, RankGraph
 from rocpd.simulator import JobOptions, simulate
 from rocpd.simulator.job_plan import plan
 from tests.build import GPU, TraceBuilder

@@ -38,9 +38,11 @@ from rocpd.facts.stacks import frame_of, frames_of
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.rank_reader import Fact, RankReader
 from rocpd.federate.select.selection import Selection
-from rocpd.replay.causes import OF_HOST, Blame, Cause, CauseKind, Denied
-from rocpd.replay.graph import RankGraph, read_graph
+from rocpd.replay.causes import OF_HOST, Blame, Cause, CauseKind
+from rocpd.replay.denied import Denied
+from rocpd.replay.graph import read_graph
 from rocpd.replay.job import JobGraph, join
+from rocpd.replay.points import RankGraph
 from rocpd.replay.whatif import Replays
 from rocpd.schema.rules.kernel_categories import Categories, is_communication, load
 from rocpd.schema.rules.kernel_names import names_of_kernels

@@ -1,0 +1,59 @@
+"""A rank that ought to be to blame, where no record links what it takes longer to what others wait for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from rocpd.base import Ints, frozen
+from rocpd.facts.columns import numbered
+from rocpd.replay.points import Points
+
+_LEAST = 0.03  # of a step, that a rank computes longer which ought to be a cause
+_FOR_ONE = 0.5  # of what ranks wait for each other, that is for such a rank
+
+
+@frozen
+class Denied:
+    """A rank that computes longer, and that others wait for, though the replay without that regains nothing.
+
+    Args:
+        rank: its number.
+        longer: by which share it computes longer than others.
+        waiting: share of what ranks wait for each other in collectives for which it comes last.
+    """
+
+    rank: int
+    longer: float
+    waiting: float
+
+    def __str__(self) -> str:
+        """Return why nothing is known of it."""
+        return (
+            f"rank {self.rank} computes {self.longer * 100:.2g} % longer, and {self.waiting * 100:.0f} % of the "
+            "waiting is for it, but no record links the two: it takes calls by which hosts wait for GPUs"
+        )
+
+
+def denied(
+    points: Points, meets: tuple[Ints, Ints], longer: Mapping[int, tuple[float, float]], step_ns: float
+) -> Denied | None:
+    """Return the rank that is no cause, computes longer and is waited for by the others most of the time.
+
+    Args:
+        points: of the job.
+        meets: numbers of the points that come to collectives, and of those at which these start.
+        longer: rank that is no cause -> how much longer it computes [ns of a step], and by which share.
+        step_ns: how long a step takes.
+    """
+    came, meet = meets
+    waits = points.time[meet] - points.time[came]
+    if not waits.any():
+        return None
+    at, last = numbered(meet), (waits == 0).nonzero()[0]
+    for_ranks = np.bincount(points.rank[came[last]], np.bincount(at, waits)[at[last]])
+    rank = int(for_ranks.argmax())
+    more, share = longer.get(rank, (0.0, 0.0))
+    waiting = float(for_ranks[rank] / waits.sum())
+    return Denied(rank, share, waiting) if waiting >= _FOR_ONE and more >= _LEAST * step_ns else None

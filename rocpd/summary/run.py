@@ -1,24 +1,31 @@
-"""Runs analyses by name: those of `SUMMARIES` and those of other packages; several read each rank once."""
+"""Runs analyses by name: those of `SUMMARIES` and those of other packages; several read each rank once.
+
+Also their tables as SQL has them: columns of the table, then those of divisions, and options as arguments.
+"""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
 from functools import partial
 from itertools import chain
 from typing import Any, TypeAlias, cast
 
-from rocpd.base import Progress, RocpdError, UsageError, entries
+from rocpd.base import Progress, RocpdError, Row, UsageError, Value, entries
 from rocpd.base.boundary import each_for_itself
+from rocpd.base.option import Option
 from rocpd.base.stages import InTurn, Stage
 from rocpd.facts.rank import LAUNCHES, By, Options
 from rocpd.facts.recorders import Recordable, recorder_of
 from rocpd.facts.units import read_first
 from rocpd.federate.federation import Federation, Notes
 from rocpd.federate.open.identify import Rank
+from rocpd.federate.relation import Given, JobRelation
 from rocpd.federate.result import Result, Rows
 from rocpd.federate.run.rank_reader import Works
 from rocpd.federate.select.selection import Selection
+from rocpd.schema.calculated import Argument, CalculatedColumn, CalculatedTable
 from rocpd.schema.rules.kernel_names import KernelNames
 from rocpd.summary.reading import DIVISIONS, RankAnswers, Reading, Tables
 from rocpd.summary.registry import (
@@ -32,7 +39,7 @@ from rocpd.summary.registry import (
     tables_of,
     values_of,
 )
-from rocpd.summary.result import Summary
+from rocpd.summary.result import Field, Summary, away_from_page
 
 _MOST_ANSWERS = 128
 """RankAnswers of ranks to analyses that are in memory at once, each of about a megabyte for 300,000 events."""
@@ -323,3 +330,74 @@ def _without_comparison(reading: Reading, analysis: Analysis, tables: frozenset[
 
 def _find(name: str) -> Analysis:
     return SUMMARIES.get(name) or known_analyses()[name]
+
+
+_WHOLE = "all"
+
+
+def relation_of(name: str) -> JobRelation:
+    """Return a table of an analysis, such as `largest-gaps`, as a table of SQL."""
+    analysis = SUMMARIES[TABLES[name]]
+    definition = entries.load(f"{analysis.home.partition(':')[0]}:TABLES", name)[name]
+    ways = tuple(by for by in By if divides(analysis, frozenset([name]), by))
+    fields = [*definition.fields, *(field for by in ways for field in DIVISIONS[by])]
+    names = {field.name for field in fields}
+    arguments = [divided_by(*ways)] if ways else []
+    for option in analysis.options:
+        if option.name not in names:
+            values = tuple(option.kind) if issubclass(option.kind, StrEnum) else ()
+            default = cast("Value", option.default)
+            arguments.append(Argument(option.name, option.help.rstrip("."), default, values))
+    columns, is_large = columns_of(*fields), analysis.reads_late
+    about = away_from_page(definition.doc)
+    table = CalculatedTable(name.replace("-", "_"), about, columns, tuple(arguments), is_large=is_large)
+    return JobRelation(table, partial(_rows, name=name, columns=[column.name for column in columns]))
+
+
+def columns_of(*fields: Field) -> tuple[CalculatedColumn, ...]:
+    """Return columns of tables as those of SQL, each name once."""
+    columns: dict[str, CalculatedColumn] = {}
+    for field in fields:
+        columns.setdefault(field.name, CalculatedColumn(field.name, field.unit, away_from_page(field.doc)))
+    return tuple(columns.values())
+
+
+def divided_by(*ways: By) -> Argument:
+    """Return the argument that divides a table, as `--by` does."""
+    return Argument("divided_by", "what the job is divided into; its columns are NULL without", _WHOLE, (_WHOLE, *ways))
+
+
+def division(given: Given) -> By | None:
+    """Return what a statement divides a table by; None: nothing."""
+    by = given.get("divided_by", _WHOLE)
+    return None if by == _WHOLE else By(str(by))
+
+
+def note_empty(session: Federation, table: str, error: RocpdError) -> None:
+    """Note why a table has no rows: the job lacks what it needs.
+
+    Raises:
+        RocpdError: the error is about something else: an option, a file.
+    """
+    if type(error) is not RocpdError:
+        raise error
+    session.note("; ".join(filter(None, (f"{table} is empty: {error.message}", error.hint))))
+
+
+def _value(option: Option, value: Value) -> object:
+    """Return what SQL gave for an option; it has no type for yes and no but 1 and 0."""
+    return bool(value) if option.kind is bool and value in (0, 1) else value
+
+
+def _rows(session: Federation, given: Given, *, name: str, columns: Sequence[str]) -> Iterator[Row]:
+    """Yield the rows of a table, by the names of its columns: what divides may put others in the place of some."""
+    options = SUMMARIES[TABLES[name]].options
+    asked = {option.name: _value(option, given[option.name]) for option in options if option.name in given}
+    try:
+        table = summary(session, name, division(given), KernelNames.DISPLAY, asked)
+    except RocpdError as error:
+        note_empty(session, name.replace("-", "_"), error)
+        return
+    places = [table.columns.index(column) if column in table.columns else None for column in columns]
+    for row in table:
+        yield tuple(None if place is None else row[place] for place in places)

@@ -27,18 +27,8 @@ from rocpd.federate.run.rank_reader import Works
 from rocpd.federate.select.selection import Selection
 from rocpd.schema.calculated import Argument, CalculatedColumn, CalculatedTable
 from rocpd.schema.rules.kernel_names import KernelNames
+from rocpd.summary import registry
 from rocpd.summary.reading import DIVISIONS, RankAnswers, Reading, Tables
-from rocpd.summary.registry import (
-    OF_ONE_JOB,
-    OVERVIEW,
-    SUMMARIES,
-    TABLES,
-    Analysis,
-    joined_analyses,
-    known_analyses,
-    tables_of,
-    values_of,
-)
 from rocpd.summary.result import Field, Summary, away_from_page
 
 _MOST_ANSWERS = 128
@@ -57,16 +47,16 @@ Function: TypeAlias = Callable[[Reading], "Iterable[Summary | RankAnswers[Any]]"
 def summary(session: Federation, name: str, by: By | None, names: KernelNames, asked: Mapping[str, object]) -> Summary:
     """Return one table, such as `kernels`, `gaps` or `stragglers`; as `rocpd.Session.summary`."""
     (analysis,) = planned([name])
-    values = values_of(analysis, _find(analysis), asked)
+    values = registry.values_of(analysis, _find(analysis), asked)
     for table in run(session, name, Options(by, names, **entries.fields_of(Options, values))):
-        if table.name == name or name not in TABLES:
+        if table.name == name or name not in registry.TABLES:
             return table
     raise RocpdError(f"{name}: the analysis returned no such table")
 
 
 def analyses() -> Result:
     """Return the analyses that `Session.summary` knows: columns `analysis`, `tables`, `what`."""
-    rows = [(name, ", ".join(analysis.tables), analysis.help) for name, analysis in known_analyses().items()]
+    rows = [(name, ", ".join(analysis.tables), analysis.help) for name, analysis in registry.known_analyses().items()]
     return Result(lambda: Rows(("analysis", "tables", "what"), iter(rows)))
 
 
@@ -82,8 +72,8 @@ def run(
 
 def stages(analyses: Collection[str]) -> dict[Stage, float]:
     """Return the stages of a command that runs analyses in one pass, and how many there are of each."""
-    count = sum(len(joined_analyses()) if name == OVERVIEW else 1 for name in analyses)
-    blame = {Stage.BLAME: 1} if {"ranks", OVERVIEW} & {*analyses} else {}
+    count = sum(len(registry.joined_analyses()) if name == registry.OVERVIEW else 1 for name in analyses)
+    blame = {Stage.BLAME: 1} if {"ranks", registry.OVERVIEW} & {*analyses} else {}
     return {Stage.FIRST: 1, Stage.READING: count, Stage.TABLES: count, **blame}
 
 
@@ -98,10 +88,10 @@ def planned(names: Iterable[str]) -> dict[str, frozenset[str]]:
     """
     wanted: dict[str, frozenset[str]] = {}
     for name in names:
-        analyses = SUMMARIES if name in TABLES else known_analyses()
-        analysis = tables_of(analyses).get(name)
+        analyses = registry.SUMMARIES if name in registry.TABLES else registry.known_analyses()
+        analysis = registry.tables_of(analyses).get(name)
         if analysis is None:
-            hint = entries.near(name, tables_of(analyses), "`rocpd summary --list` shows all")
+            hint = entries.near(name, registry.tables_of(analyses), "`rocpd summary --list` shows all")
             raise UsageError(f"no summary is called {name}", hint)
         tables = frozenset(analyses[analysis].tables if name == analysis else (name,))
         wanted[analysis] = wanted.get(analysis, frozenset()) | tables
@@ -210,7 +200,7 @@ def tables_of_some(
 
 def _tables_or_why_not(session: Federation, tables: Iterable[Summary]) -> dict[str, Summary] | str:
     try:
-        return {table.name: table for table in tables if session.runs == 1 or table.name not in OF_ONE_JOB}
+        return {table.name: table for table in tables if session.runs == 1 or table.name not in registry.OF_ONE_JOB}
     except UsageError:
         raise
     except RocpdError as error:
@@ -261,7 +251,7 @@ def _run(reading: Reading, name: str, tables: frozenset[str]) -> Tables:
     analysis = _find(name)
     tables = _without_comparison(reading, analysis, tables)
     if reading.by and not divides(analysis, tables, reading.by):
-        known = ", ".join(name for name, other in SUMMARIES.items() if reading.by in other.by)
+        known = ", ".join(name for name, other in registry.SUMMARIES.items() if reading.by in other.by)
         undivided = [name] if reading.by not in analysis.by else sorted(tables)
         verb = "is" if len(undivided) == 1 else "are"
         raise RocpdError(f"{', '.join(undivided)} {verb} not divided by {reading.by}", f"by {reading.by}: {known}")
@@ -299,19 +289,19 @@ def _with_hints(function: Function, reading: Reading, recordable: Recordable | N
         raise RocpdError(error.message, how) from error
 
 
-def divides(analysis: Analysis, tables: frozenset[str], by: By) -> bool:
+def divides(analysis: registry.Analysis, tables: frozenset[str], by: By) -> bool:
     """Whether one of some tables of an analysis can be divided so."""
     return by in analysis.by and not (by in LAUNCHES and analysis.by_launch and tables.isdisjoint(analysis.by_launch))
 
 
-def is_divided(table: Summary, analysis: Analysis, by: By) -> bool:
+def is_divided(table: Summary, analysis: registry.Analysis, by: By) -> bool:
     """Whether a table has a row for each of what it was asked by, or compares these."""
     defined = table.definition.fields
     compares = table.name in analysis.compares or table.fields[-len(defined) :] != defined
     return compares or {field.name for field in DIVISIONS[by]} <= set(table.columns)
 
 
-def _without_comparison(reading: Reading, analysis: Analysis, tables: frozenset[str]) -> frozenset[str]:
+def _without_comparison(reading: Reading, analysis: registry.Analysis, tables: frozenset[str]) -> frozenset[str]:
     """Return the tables without those that separate runs can't have; note that they are not one job.
 
     Raises:
@@ -328,8 +318,8 @@ def _without_comparison(reading: Reading, analysis: Analysis, tables: frozenset[
     return tables - frozenset(analysis.of_one_job)
 
 
-def _find(name: str) -> Analysis:
-    return SUMMARIES.get(name) or known_analyses()[name]
+def _find(name: str) -> registry.Analysis:
+    return registry.SUMMARIES.get(name) or registry.known_analyses()[name]
 
 
 _WHOLE = "all"
@@ -337,7 +327,7 @@ _WHOLE = "all"
 
 def relation_of(name: str) -> JobRelation:
     """Return a table of an analysis, such as `largest-gaps`, as a table of SQL."""
-    analysis = SUMMARIES[TABLES[name]]
+    analysis = registry.SUMMARIES[registry.TABLES[name]]
     definition = entries.load(f"{analysis.home.partition(':')[0]}:TABLES", name)[name]
     ways = tuple(by for by in By if divides(analysis, frozenset([name]), by))
     fields = [*definition.fields, *(field for by in ways for field in DIVISIONS[by])]
@@ -391,7 +381,7 @@ def _value(option: Option, value: Value) -> object:
 
 def _rows(session: Federation, given: Given, *, name: str, columns: Sequence[str]) -> Iterator[Row]:
     """Yield the rows of a table, by the names of its columns: what divides may put others in the place of some."""
-    options = SUMMARIES[TABLES[name]].options
+    options = registry.SUMMARIES[registry.TABLES[name]].options
     asked = {option.name: _value(option, given[option.name]) for option in options if option.name in given}
     try:
         table = summary(session, name, division(given), KernelNames.DISPLAY, asked)

@@ -15,8 +15,7 @@ from rocpd.schema.trace.events import MARKER_RANGE
 from rocpd.simulator.hardware import MEMORY_BYTES
 from rocpd.simulator.kernels import HOTTEST, KERNELS, Kernel, kernels_of
 from rocpd.simulator.layout import ExchangeKind, ExchangeRequest, GroupKind, Layout
-from rocpd.simulator.options import Rccl
-from rocpd.simulator.plants import Plant, Planting
+from rocpd.simulator.options import Plant, Planting, Rccl
 from rocpd.simulator.samples import MARK, SMI_TRACKS, of_kernels
 from rocpd.simulator.script import (
     COMM,

@@ -16,7 +16,7 @@ import numpy as np
 from rocpd.base import Ints, by_key
 from rocpd.facts.agent_time import History
 from rocpd.facts.columns import first_of, numbered, per_id
-from rocpd.facts.host_calls import HostCall, host_call
+from rocpd.facts.regions import HostCall, host_call
 from rocpd.schema.rules.categories import domain_of
 from rocpd.table.human import readable
 

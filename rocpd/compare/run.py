@@ -11,10 +11,9 @@ from typing import TypeAlias
 
 from rocpd.base import Progress, UsageError, frozen
 from rocpd.compare.baseline import is_baseline, load_baseline
-from rocpd.compare.comparison import Comparison, Subject, compare
+from rocpd.compare.comparison import Comparison, Subject, compare, long_steps
 from rocpd.compare.decision import decide_ranks, decide_steps
 from rocpd.compare.options import MEMORY, STEP, DiffMetric, DiffOptions, metric_of
-from rocpd.compare.outliers import long_steps
 from rocpd.compare.run_profile import (
     PLURALS,
     MeasuredRun,

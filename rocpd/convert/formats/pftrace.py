@@ -24,8 +24,7 @@ from rocpd.convert.gather.derived import STEP
 from rocpd.convert.model import Annotation, Counters, Instants, Ragged, RankEvents, Slices, Track, TrackKind
 from rocpd.convert.options import ConvertOptions
 from rocpd.facts.columns import TextCodes, distinct, grouped
-from rocpd.facts.regions import Steps
-from rocpd.facts.stacks import frames_of
+from rocpd.facts.regions import Steps, frames_of
 from rocpd.federate.federation import Federation
 from rocpd.schema.rules.categories import trace_category
 

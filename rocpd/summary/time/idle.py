@@ -19,12 +19,11 @@ import numpy as np
 from rocpd.base import NULL, Ints, RocpdError, Row, frozen
 from rocpd.facts import agent_time
 from rocpd.facts.columns import Names, grouped
-from rocpd.facts.host_calls import HostCall
 from rocpd.facts.operations import OperationNames, kinds_of, read_ops
 from rocpd.facts.places import WAITING, CallPaths, whereabouts
 from rocpd.facts.rank import By, Key, RankReading
+from rocpd.facts.regions import HostCall, StackSamples, frame_of, read_stack_samples
 from rocpd.facts.short_names import kernel_name
-from rocpd.facts.stacks import StackSamples, frame_of, read_stack_samples
 from rocpd.facts.units import RankTime, some_without_steps
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import Fact

@@ -14,7 +14,7 @@ import socket
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import anyio
 import mcp_types as types
@@ -31,11 +31,8 @@ from rocpd.agents.questions import QUESTIONS, asked, schema_of
 from rocpd.base import RocpdError, UsageError, frozen
 from rocpd.base.texts import visible, visible_lines
 from rocpd.base.version import __version__
+from rocpd.session import Session
 from rocpd.view.desk import Desk, ViewedJob
-
-if TYPE_CHECKING:
-    from rocpd.session import Session
-
 
 _ABOUT = """\
 Questions about the profile of a GPU job on AMD GPUs. Begin with summary (table overview: the verdict) and advise; then

@@ -157,8 +157,7 @@ def judge(
     unable: list[Finding] = []
     least = limits[ALL]["least_percent"]
     for rule in rules.values():
-        of_rule = replace(case, limits=limits[rule.id])
-        look = partial(_answers_or_why_not, rule, of_rule)
+        look = partial(_answers_or_why_not, rule, replace(case, limits=limits[rule.id]))
         found = each_for_itself(f"rule {rule.id}", look, str)
         if isinstance(found, str):
             unable.append(Finding(found, rule.id, Verdict.UNKNOWN, Confidence.CERTAIN))

@@ -511,10 +511,9 @@ def _changed_number(comparison: Comparison, base: Sequence[RunProfile], new: Seq
     unit = _with_article(comparison)
     changed = []
     for kernel in comparison.attribution.kernels:
-        sides = (base, kernel.pair.base), (new, kernel.pair.new)
         before, after = (
             fmean(sum(run.numbers_of_calls.get(each.name, 0.0) for each in pair) for run in runs)
-            for runs, pair in sides
+            for runs, pair in ((base, kernel.pair.base), (new, kernel.pair.new))
         )
         critical, _ = kernel.calls_per_unit
         cost = (after - before) * kernel.base / critical if critical else 0.0

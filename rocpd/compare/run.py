@@ -42,8 +42,7 @@ _ALONE = (".rpdb", ".yaml")
 def jobs_among(inputs: Sequence[str]) -> int:
     """Return how many jobs inputs are, going by their names: folders and packages, and files together."""
     alone = [word for word in inputs if Path(word).is_dir() or word.endswith(_ALONE)]
-    files = [word for word in inputs if word not in alone and not is_baseline(word)]
-    return len(alone) + bool(files)
+    return len(alone) + bool([word for word in inputs if word not in alone and not is_baseline(word)])
 
 
 @frozen

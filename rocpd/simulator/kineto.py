@@ -56,8 +56,7 @@ def write_kineto(rank: Path, out: Path, options: KinetoOptions | None = None, *,
         OutputError: the file exists, or cannot be written.
     """
     with closing(sqlite3.connect(f"file:{rank}?mode=ro", uri=True)) as connection:
-        trace = _Trace(connection, options or KinetoOptions())
-        events = list(trace.events())
+        events = list(_Trace(connection, options or KinetoOptions()).events())
     document = {"schemaVersion": 1, "baseTimeNanoseconds": _BASE_NS, "deviceProperties": [], "traceEvents": events}
     with complete_or_nothing(out, force) as temporary:
         temporary.write_bytes(gzip.compress(json.dumps(document).encode(), 1, mtime=0))

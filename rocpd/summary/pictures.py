@@ -67,10 +67,9 @@ def _labels(groups: Sequence[Sequence[_Course]]) -> list[str]:
     known = [*dict.fromkeys(hosts)]
     short = dict(zip(known, shorten_apart(known, LONGEST - 1 - max(map(len, labels))), strict=True))
     width = max(map(len, short.values()))
-    before = ["", *hosts]
     return [
         f"{'' if host == last else short[host]:{width}} {label}"
-        for label, host, last in zip(labels, hosts, before, strict=False)
+        for label, host, last in zip(labels, hosts, ["", *hosts], strict=False)
     ]
 
 

@@ -29,26 +29,10 @@ if TYPE_CHECKING:
     from rocpd.summary.run import analyses
 
 __all__ = [
-    "Filters",
-    "HistoryOptions",
-    "InputError",
-    "JobHistory",
-    "OutputError",
-    "QueryError",
-    "Result",
-    "RocpdError",
-    "Session",
-    "UsageError",
-    "Window",
-    "__version__",
-    "advise",
-    "analyses",
-    "answers",
-    "connect",
-    "import_traces",
-    "open_history",
-    "simulate",
-]
+    "Filters", "HistoryOptions", "InputError", "JobHistory", "OutputError", "QueryError", "Result", "RocpdError",
+    "Session", "UsageError", "Window", "__version__", "advise", "analyses", "answers", "connect", "import_traces",
+    "open_history", "simulate",
+]  # fmt: skip
 
 _NAMES = {
     "rocpd.agents.answers": ("answers",),

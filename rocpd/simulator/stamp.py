@@ -94,15 +94,10 @@ def end_of(job: JobPlan, rank: RankPlan) -> int:
 
 def _node(node: NodeClock) -> infos.NodeInfo:
     return infos.NodeInfo(
-        hash=node.hash,
-        machine_id=node.machine_id,
-        system_name="Linux",
-        hostname=node.hostname,
-        release="6.8.0-60-generic",
-        version="#63-Ubuntu SMP PREEMPT_DYNAMIC Tue Apr 15 19:04:15 UTC 2025",
-        hardware_name="x86_64",
-        domain_name="(none)",
-    )
+        hash=node.hash, machine_id=node.machine_id, system_name="Linux", hostname=node.hostname,
+        release="6.8.0-60-generic", version="#63-Ubuntu SMP PREEMPT_DYNAMIC Tue Apr 15 19:04:15 UTC 2025",
+        hardware_name="x86_64", domain_name="(none)",
+    )  # fmt: skip
 
 
 def _process(job: JobPlan, rank: RankPlan) -> infos.ProcessInfo:
@@ -111,30 +106,19 @@ def _process(job: JobPlan, rank: RankPlan) -> infos.ProcessInfo:
     facts = {"hostname": node.hostname, "ranks": len(job.ranks), "rank": rank.number, "pid": rank.pid}
     facts |= {"local_rank": rank.local_rank, "local_size": rank.local_size}
     return infos.ProcessInfo(
-        rank.pid,
-        ppid=1,
-        init=start,
-        fini=end,
-        start=start,
-        end=end,
-        command=profile_of(job.options.profile).command,
-        environment=hardware.filled_in("environment", facts),
-        extdata=hardware.filled_in("configuration", facts),
-    )
+        rank.pid, ppid=1, init=start, fini=end, start=start, end=end, command=profile_of(job.options.profile).command,
+        environment=hardware.filled_in("environment", facts), extdata=hardware.filled_in("configuration", facts),
+    )  # fmt: skip
 
 
 def _agent(index: int) -> infos.AgentInfo:
     facts = hardware.agent(index)
     return infos.AgentInfo(
-        index,
-        type="GPU" if index >= hardware.CPUS else "CPU",
-        logical_index=index,
-        type_index=facts["logical_node_type_id"],
-        uuid=facts["device_id"],
-        user_name=facts["product_name"],
+        index, type="GPU" if index >= hardware.CPUS else "CPU", logical_index=index,
+        type_index=facts["logical_node_type_id"], uuid=facts["device_id"], user_name=facts["product_name"],
         extdata=hardware.compact(facts),
         **{name: facts[name] for name in ("name", "model_name", "vendor_name", "product_name")},
-    )
+    )  # fmt: skip
 
 
 _RUNTIME, _LIBRARY, _PROGRAM = 1, 2, 3
@@ -180,15 +164,10 @@ def _symbol(number: int, kernel: Kernel) -> infos.KernelInfo:
     symbol = f"{kernel.mangled}.kd"
     scalar, vector, accumulation = kernel.registers
     sizes: dict[str, Any] = {
-        "kernel_object": address,
-        "kernarg_segment_size": 64 + 8 * number,
-        "kernarg_segment_alignment": 16,
-        "group_segment_size": kernel.lds,
-        "private_segment_size": kernel.scratch,
-        "sgpr_count": scalar,
-        "arch_vgpr_count": vector,
-        "accum_vgpr_count": accumulation,
-    }
+        "kernel_object": address, "kernarg_segment_size": 64 + 8 * number, "kernarg_segment_alignment": 16,
+        "group_segment_size": kernel.lds, "private_segment_size": kernel.scratch, "sgpr_count": scalar,
+        "arch_vgpr_count": vector, "accum_vgpr_count": accumulation,
+    }  # fmt: skip
     described = {"size": 88, "kernel_id": number, "code_object_id": code_object, "kernel_name": symbol, **sizes}
     described |= {"kernel_code_entry_byte_offset": entry, "kernel_address": {"handle": address + entry}}
     described |= {"formatted_kernel_name": kernel.display, **_demangled(kernel)}

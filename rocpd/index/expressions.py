@@ -88,9 +88,6 @@ class Expressions:
             raise Unfaithful(" with ".join([type(node).__name__.lower(), *unknown]))
         return translate(self, node)
 
-    def _paren(self, node: exp.Expr) -> Typed:
-        return self.typed(node.this)
-
     def _column(self, node: exp.Expr) -> Typed:
         if not isinstance(node, exp.Column) or isinstance(node.this, exp.Star):
             raise Unfaithful("*")
@@ -105,12 +102,6 @@ class Expressions:
         if re.fullmatch(r"\d*\.?\d*(?:[eE][+-]?\d+)?", text) and len(re.sub(r"[eE].*|\D", "", text)) <= _SURE_DIGITS:
             return constant(float(text))
         raise Unfaithful(f"the number {text}")
-
-    def _null(self, _node: exp.Expr) -> Typed:
-        return constant(None)
-
-    def _truth(self, node: exp.Expr) -> Typed:
-        return constant(1 if node.this else 0)
 
     def _placeholder(self, node: exp.Expr) -> Typed:
         name = str(node.this)
@@ -158,9 +149,6 @@ class Expressions:
         left, right = self._same_kind(node.this, node.expression)
         return Typed(f"({left} IS NOT DISTINCT FROM {right})", ValueKind.BOOL)
 
-    def _is_not(self, node: exp.Expr) -> Typed:
-        return Typed(f"(NOT {self._is(node).sql})", ValueKind.BOOL)
-
     def _between(self, node: exp.Expr) -> Typed:
         value, low = self._same_kind(node.this, node.args["low"])
         value_above, high = self._same_kind(node.this, node.args["high"])
@@ -178,9 +166,6 @@ class Expressions:
     def _logic(self, node: exp.Expr) -> Typed:
         word = "AND" if isinstance(node, exp.And) else "OR"
         return Typed(f"({self.condition(node.this)} {word} {self.condition(node.expression)})", ValueKind.BOOL)
-
-    def _not(self, node: exp.Expr) -> Typed:
-        return Typed(f"(NOT {self.condition(node.this)})", ValueKind.BOOL)
 
     def _like(self, node: exp.Expr) -> Typed:
         text, pattern = self._matched(node)
@@ -300,23 +285,23 @@ def _sum(numbers: Typed, only: str) -> str:
 
 
 _TRANSLATIONS: dict[type[exp.Expr], Callable[[Expressions, exp.Expr], Typed]] = {
-    exp.Paren: Expressions._paren,
+    exp.Paren: lambda self, node: self.typed(node.this),
     exp.Column: Expressions._column,
     exp.Literal: Expressions._literal,
-    exp.Null: Expressions._null,
-    exp.Boolean: Expressions._truth,
+    exp.Null: lambda _self, _node: constant(None),
+    exp.Boolean: lambda _self, node: constant(1 if node.this else 0),
     exp.Placeholder: Expressions._placeholder,
     exp.Neg: Expressions._negated,
     **dict.fromkeys(_ARITHMETIC, Expressions._arithmetic),
     **dict.fromkeys(_COMPARISONS, Expressions._comparison),
     exp.Is: Expressions._is,
     exp.NullSafeEQ: Expressions._is,
-    exp.NullSafeNEQ: Expressions._is_not,
+    exp.NullSafeNEQ: lambda self, node: Typed(f"(NOT {self._is(node).sql})", ValueKind.BOOL),
     exp.Between: Expressions._between,
     exp.In: Expressions._in,
     exp.And: Expressions._logic,
     exp.Or: Expressions._logic,
-    exp.Not: Expressions._not,
+    exp.Not: lambda self, node: Typed(f"(NOT {self.condition(node.this)})", ValueKind.BOOL),
     exp.Like: Expressions._like,
     exp.Glob: Expressions._glob,
     exp.DPipe: Expressions._joined,

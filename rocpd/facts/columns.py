@@ -294,9 +294,9 @@ def _texts(reader: RankReader, select: str, wanted: Sequence[int]) -> dict[int, 
     return {number: shared(text) for number, text in reader.rows(select, (json.dumps(wanted),))}
 
 
-def all_texts(reader: RankReader, base: str, column: str) -> dict[int, str | None]:
-    """Return id -> text of all rows of a table."""
-    return {number: as_text(text) for number, text in reader.rows(f"SELECT id, {column} FROM {base}")}
+def all_texts(reader: RankReader) -> dict[int, str | None]:
+    """Return id -> text of all strings of a rank."""
+    return {number: as_text(text) for number, text in reader.rows("SELECT id, string FROM rocpd_string")}
 
 
 def as_text(value: object) -> str | None:

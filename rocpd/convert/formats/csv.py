@@ -180,7 +180,7 @@ class _Source:
     def __init__(self, reader: RankReader, files: Sequence[CsvFile]) -> None:
         self.files = files
         self._references = view_reader.ReferenceTables(reader)
-        self._categories = all_texts(reader, "rocpd_string", "string")
+        self._categories = all_texts(reader)
         self._calls: dict[str, view_reader.ViewRows | None] = {}
         self.damaged = Counter[str]()
 

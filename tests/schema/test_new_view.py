@@ -66,8 +66,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, text in (("marks_of_a_test", MARKS), ("time_on_queues_of_a_test", QUEUES)):
         (folder / "rocpd" / "schema" / "sql" / "views" / f"{name}.sql").write_text(text)
     load = folder / "rocpd" / "schema" / "load.py"
-    views = '"marks_of_a_test", "time_on_queues_of_a_test", "kernel_summary",'
-    load.write_text(load.read_text().replace('"kernel_summary",', views))
+    load.write_text(
+        load.read_text().replace(
+            '    "kernel_summary",\n',
+            '    "marks_of_a_test",\n    "time_on_queues_of_a_test",\n    "kernel_summary",\n',
+        )
+    )
     for number in range(2):
         trace = TraceBuilder(number, pid=16 + number).region("roctxRangePushA", 10, 20, message=f"step {number}")
         trace.sql("""UPDATE "rocpd_event{uuid}" SET extdata = json_set(extdata, '$.weight', 0.5, '$.depth', 3,

@@ -70,9 +70,16 @@ def gpu(
     vendor = vendor or next((word for word in ("AMD", "NVIDIA") if word.lower() in (name or "").lower()), None)
     number = agent_id(device)
     return AgentInfo(
-        number, type="GPU", absolute_index=number, logical_index=number, type_index=device,
-        name=name or f"GPU {device}", product_name=name, vendor_name=vendor, extdata=json.dumps(known),
-    )  # fmt: skip
+        number,
+        type="GPU",
+        absolute_index=number,
+        logical_index=number,
+        type_index=device,
+        name=name or f"GPU {device}",
+        product_name=name,
+        vendor_name=vendor,
+        extdata=json.dumps(known),
+    )
 
 
 @functools.lru_cache(maxsize=4096)

@@ -46,9 +46,18 @@ def _counted(
     units: str = "count",
 ) -> Counter:
     info = CounterInfo(
-        target_arch="GPU", instance_id=0, name=name, description=description, component="rocprofiler-sdk",
-        units=units, value_type="ACCUM", block=block, is_constant=0, is_derived=0, expression="",
-    )  # fmt: skip
+        target_arch="GPU",
+        instance_id=0,
+        name=name,
+        description=description,
+        component="rocprofiler-sdk",
+        units=units,
+        value_type="ACCUM",
+        block=block,
+        is_constant=0,
+        is_derived=0,
+        expression="",
+    )
     return Counter(info, spread, of_kernel)
 
 

@@ -94,10 +94,15 @@ def end_of(job: JobPlan, rank: RankPlan) -> int:
 
 def _node(node: NodeClock) -> infos.NodeInfo:
     return infos.NodeInfo(
-        hash=node.hash, machine_id=node.machine_id, system_name="Linux", hostname=node.hostname,
-        release="6.8.0-60-generic", version="#63-Ubuntu SMP PREEMPT_DYNAMIC Tue Apr 15 19:04:15 UTC 2025",
-        hardware_name="x86_64", domain_name="(none)",
-    )  # fmt: skip
+        hash=node.hash,
+        machine_id=node.machine_id,
+        system_name="Linux",
+        hostname=node.hostname,
+        release="6.8.0-60-generic",
+        version="#63-Ubuntu SMP PREEMPT_DYNAMIC Tue Apr 15 19:04:15 UTC 2025",
+        hardware_name="x86_64",
+        domain_name="(none)",
+    )
 
 
 def _process(job: JobPlan, rank: RankPlan) -> infos.ProcessInfo:
@@ -106,19 +111,30 @@ def _process(job: JobPlan, rank: RankPlan) -> infos.ProcessInfo:
     facts = {"hostname": node.hostname, "ranks": len(job.ranks), "rank": rank.number, "pid": rank.pid}
     facts |= {"local_rank": rank.local_rank, "local_size": rank.local_size}
     return infos.ProcessInfo(
-        rank.pid, ppid=1, init=start, fini=end, start=start, end=end, command=profile_of(job.options.profile).command,
-        environment=hardware.filled_in("environment", facts), extdata=hardware.filled_in("configuration", facts),
-    )  # fmt: skip
+        rank.pid,
+        ppid=1,
+        init=start,
+        fini=end,
+        start=start,
+        end=end,
+        command=profile_of(job.options.profile).command,
+        environment=hardware.filled_in("environment", facts),
+        extdata=hardware.filled_in("configuration", facts),
+    )
 
 
 def _agent(index: int) -> infos.AgentInfo:
     facts = hardware.agent(index)
     return infos.AgentInfo(
-        index, type="GPU" if index >= hardware.CPUS else "CPU", logical_index=index,
-        type_index=facts["logical_node_type_id"], uuid=facts["device_id"], user_name=facts["product_name"],
+        index,
+        type="GPU" if index >= hardware.CPUS else "CPU",
+        logical_index=index,
+        type_index=facts["logical_node_type_id"],
+        uuid=facts["device_id"],
+        user_name=facts["product_name"],
         extdata=hardware.compact(facts),
         **{name: facts[name] for name in ("name", "model_name", "vendor_name", "product_name")},
-    )  # fmt: skip
+    )
 
 
 _RUNTIME, _LIBRARY, _PROGRAM = 1, 2, 3
@@ -164,10 +180,15 @@ def _symbol(number: int, kernel: Kernel) -> infos.KernelInfo:
     symbol = f"{kernel.mangled}.kd"
     scalar, vector, accumulation = kernel.registers
     sizes: dict[str, Any] = {
-        "kernel_object": address, "kernarg_segment_size": 64 + 8 * number, "kernarg_segment_alignment": 16,
-        "group_segment_size": kernel.lds, "private_segment_size": kernel.scratch, "sgpr_count": scalar,
-        "arch_vgpr_count": vector, "accum_vgpr_count": accumulation,
-    }  # fmt: skip
+        "kernel_object": address,
+        "kernarg_segment_size": 64 + 8 * number,
+        "kernarg_segment_alignment": 16,
+        "group_segment_size": kernel.lds,
+        "private_segment_size": kernel.scratch,
+        "sgpr_count": scalar,
+        "arch_vgpr_count": vector,
+        "accum_vgpr_count": accumulation,
+    }
     described = {"size": 88, "kernel_id": number, "code_object_id": code_object, "kernel_name": symbol, **sizes}
     described |= {"kernel_code_entry_byte_offset": entry, "kernel_address": {"handle": address + entry}}
     described |= {"formatted_kernel_name": kernel.display, **_demangled(kernel)}

@@ -18,9 +18,14 @@ _FORMAT = ("-f", "--format", "--output-format")
 _NAMES = ("--region-categories", "--sections")
 
 NO_EFFECT = {
-    "--automerge-limit": 1, "--perfetto-backend": 1, "--perfetto-buffer-fill-policy": 1, "--perfetto-buffer-size": 1,
-    "--perfetto-shmem-size-hint": 1, "--no-annotate-kfd": 0, "--template-path": 1,
-}  # fmt: skip
+    "--automerge-limit": 1,
+    "--perfetto-backend": 1,
+    "--perfetto-buffer-fill-policy": 1,
+    "--perfetto-buffer-size": 1,
+    "--perfetto-shmem-size-hint": 1,
+    "--no-annotate-kfd": 0,
+    "--template-path": 1,
+}
 """Options of AMD's command line that mean nothing here, where files are not merged before they are read and there is no
 ring buffer and no template; how many values each takes."""
 

@@ -238,10 +238,18 @@ def _access(record: Members) -> DispatchRows | None:
     addresses = record.get("addresses")
     kind = _ACCESSES.get(access & 3) if isinstance(access, int) else access if isinstance(access, str) else None
     numbers = {
-        "ticks": "timestamp", "source_line": "dwarf_line", "source_column": "dwarf_column", "block_x": "block_idx_x",
-        "block_y": "block_idx_y", "block_z": "block_idx_z", "wave": "wave_num", "xcc": "xcc_id",
-        "shader_engine": "se_id", "compute_unit": "cu_id", "lanes": "active_lane_count",
-    }  # fmt: skip
+        "ticks": "timestamp",
+        "source_line": "dwarf_line",
+        "source_column": "dwarf_column",
+        "block_x": "block_idx_x",
+        "block_y": "block_idx_y",
+        "block_z": "block_idx_z",
+        "wave": "wave_num",
+        "xcc": "xcc_id",
+        "shader_engine": "se_id",
+        "compute_unit": "cu_id",
+        "lanes": "active_lane_count",
+    }
     row = {
         **{column: count(record.get(name)) for column, name in numbers.items()},
         "exec_mask": signed(_address(mask) or 0) if _address(mask) is not None else None,

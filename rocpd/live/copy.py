@@ -50,9 +50,14 @@ class _Kind(enum.IntEnum):
 
 _REGION, _EVENT, _STRING, _ARGUMENT = "rocpd_region", "rocpd_event", "rocpd_string", "rocpd_arg"
 _KINDS = {
-    "rocpd_memory_allocate": _Kind.HELD, _ARGUMENT: _Kind.OF_EVENT, "rocpd_pmc_event": _Kind.OF_EVENT,
-    _EVENT: _Kind.EVENT, "rocpd_track": _Kind.TEXT, _STRING: _Kind.TEXT, "rocpd_metadata": _Kind.THING,
-}  # fmt: skip
+    "rocpd_memory_allocate": _Kind.HELD,
+    _ARGUMENT: _Kind.OF_EVENT,
+    "rocpd_pmc_event": _Kind.OF_EVENT,
+    _EVENT: _Kind.EVENT,
+    "rocpd_track": _Kind.TEXT,
+    _STRING: _Kind.TEXT,
+    "rocpd_metadata": _Kind.THING,
+}
 _WORK = ("rocpd_kernel_dispatch", "rocpd_memory_copy", "rocpd_graph_launch")
 """The work that calls launch."""
 _MADE = "SELECT id FROM {} WHERE string GLOB 'ncclComm*'"  # calls that make communicators, whose sizes stay of use

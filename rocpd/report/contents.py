@@ -126,11 +126,17 @@ def _plain(name: str, home: str, package: str) -> Entry:
     return Entry(name, f"{name.capitalize()} (from {package})", home)
 
 
-# Rule of a finding, or its first word -> the section that shows what it rests on.
 _WHERE = {
-    "diff": "comparison", "comm.exposed": "budget", "gpu.compute": "budget", "comm": "collectives", "step": "steps",
-    "gpu": "idle", "alloc": "memory", "memory": "memory", "trace": "job",
-}  # fmt: skip
+    "diff": "comparison",
+    "comm.exposed": "budget",
+    "gpu.compute": "budget",
+    "comm": "collectives",
+    "step": "steps",
+    "gpu": "idle",
+    "alloc": "memory",
+    "memory": "memory",
+    "trace": "job",
+}  # rule of a finding, or its first word -> the section that shows what it rests on
 
 
 def section_of(rule: str) -> str:

@@ -183,9 +183,13 @@ class Kind(enum.Enum):
 
 
 _DECLARED = {
-    "INTEGER": Kind.INTEGER, "BIGINT": Kind.INTEGER, "INT": Kind.INTEGER, "REAL": Kind.REAL, "TEXT": Kind.TEXT,
+    "INTEGER": Kind.INTEGER,
+    "BIGINT": Kind.INTEGER,
+    "INT": Kind.INTEGER,
+    "REAL": Kind.REAL,
+    "TEXT": Kind.TEXT,
     "JSONB": Kind.JSON,
-}  # fmt: skip
+}
 
 
 @frozen

@@ -47,9 +47,14 @@ _MOST_LINKS, _MOST_VALUES = 8, 60
 _LONGEST = 2000  # characters of a value
 _OWN_COLOURS = {STEP: "MARKERS", MARKED: "MARKERS", "graph": "KERNELS"}
 _SAID = {
-    "MARKERS": "markers", "KERNELS": "graphs", "GRAPH": "graphs", "MEMORY_ALLOCATIONS": "allocations",
-    "SCRATCH_MEMORY": "scratch", "PYTHON": "Python", "TORCH": "operators of PyTorch",
-}  # fmt: skip
+    "MARKERS": "markers",
+    "KERNELS": "graphs",
+    "GRAPH": "graphs",
+    "MEMORY_ALLOCATIONS": "allocations",
+    "SCRATCH_MEMORY": "scratch",
+    "PYTHON": "Python",
+    "TORCH": "operators of PyTorch",
+}
 _VIEWS = ("regions", "kernels", "memory_copies")  # of the first batches of a rank
 
 

@@ -333,9 +333,14 @@ _AGENT_COLUMNS = (
 _CAPABILITY = "Capability"
 _CAPABILITIES = tuple(f"Cap_{name}" for name in FIELDS["capability"])
 _OF_ROW = {
-    "node_id": "absolute_index", "logical_node_id": "logical_index", "agent_type": "type", "name": "name",
-    "vendor_name": "vendor_name", "product_name": "product_name", "model_name": "model_name",
-}  # fmt: skip
+    "node_id": "absolute_index",
+    "logical_node_id": "logical_index",
+    "agent_type": "type",
+    "name": "name",
+    "vendor_name": "vendor_name",
+    "product_name": "product_name",
+    "model_name": "model_name",
+}
 """Columns that the agent's row has as well, for descriptions without them; the row's type is a word, not a number."""
 
 _EXTDATA = "CASE WHEN json_valid(extdata) THEN json_remove(extdata, '$.caches', '$.io_links') ELSE extdata END"

@@ -446,10 +446,18 @@ def job_steps(ranks: Sequence[Steps]) -> RankEvents | None:
 # is an olive. Versions before 51 colour by name.
 _UNSEEN = "\u200b\u200c\u200d\u2060"  # zero-width space, non-joiner, joiner; word joiner
 _CHOSEN = {
-    "GEMM": "2103", "attention": "1223", "communication": "2301", "elementwise": "1103", "reduction": "2320",
-    "copy": "1031", "other": "021", "compute": "211", "exposed communication": "0301", "hidden communication": "332",
+    "GEMM": "2103",
+    "attention": "1223",
+    "communication": "2301",
+    "elementwise": "1103",
+    "reduction": "2320",
+    "copy": "1031",
+    "other": "021",
+    "compute": "211",
+    "exposed communication": "0301",
+    "hidden communication": "332",
     "exposed copies": "3033",
-}  # fmt: skip
+}
 """Kind of work -> which of the characters follow it."""
 
 

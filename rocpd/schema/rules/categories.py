@@ -116,11 +116,20 @@ def domain_of(category: str | None) -> str:
 
 
 _TRACE_CATEGORIES = {
-    "HIP": "hip_api", "HSA": "hsa_api", "MARKERS": "marker_api", "RCCL": "rccl_api", "ROCDECODE": "rocdecode_api",
-    "ROCJPEG": "rocjpeg_api", "ROCSHMEM": "rocshmem_api", "HIPFILE": "hipfile_api", "OMPT": "openmp",
-    "KERNELS": "kernel_dispatch", "MEMORY_COPIES": "memory_copy", "MEMORY_ALLOCATIONS": "memory_allocation",
+    "HIP": "hip_api",
+    "HSA": "hsa_api",
+    "MARKERS": "marker_api",
+    "RCCL": "rccl_api",
+    "ROCDECODE": "rocdecode_api",
+    "ROCJPEG": "rocjpeg_api",
+    "ROCSHMEM": "rocshmem_api",
+    "HIPFILE": "hipfile_api",
+    "OMPT": "openmp",
+    "KERNELS": "kernel_dispatch",
+    "MEMORY_COPIES": "memory_copy",
+    "MEMORY_ALLOCATIONS": "memory_allocation",
     "SCRATCH_MEMORY": "scratch_memory",
-}  # fmt: skip
+}
 """Domain -> the category that AMD's traces give its events."""
 
 

@@ -235,8 +235,15 @@ class TrackInfo(Info):
 
 
 REFERENCES: dict[str, type[Info]] = {
-    "tid": ThreadInfo, "agent_id": AgentInfo, "src_agent_id": AgentInfo, "dst_agent_id": AgentInfo,
-    "queue_id": QueueInfo, "stream_id": StreamInfo, "pmc_id": CounterInfo, "code_object_id": CodeObjectInfo,
-    "kernel_id": KernelInfo, "track_id": TrackInfo,
-}  # fmt: skip
+    "tid": ThreadInfo,
+    "agent_id": AgentInfo,
+    "src_agent_id": AgentInfo,
+    "dst_agent_id": AgentInfo,
+    "queue_id": QueueInfo,
+    "stream_id": StreamInfo,
+    "pmc_id": CounterInfo,
+    "code_object_id": CodeObjectInfo,
+    "kernel_id": KernelInfo,
+    "track_id": TrackInfo,
+}
 """Columns that hold the id of a thing, in whatever table."""

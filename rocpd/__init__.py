@@ -29,10 +29,26 @@ if TYPE_CHECKING:
     from rocpd.summary.run import analyses
 
 __all__ = [
-    "Filters", "HistoryOptions", "InputError", "JobHistory", "OutputError", "QueryError", "Result", "RocpdError",
-    "Session", "UsageError", "Window", "__version__", "advise", "analyses", "answers", "connect", "import_traces",
-    "open_history", "simulate",
-]  # fmt: skip
+    "Filters",
+    "HistoryOptions",
+    "InputError",
+    "JobHistory",
+    "OutputError",
+    "QueryError",
+    "Result",
+    "RocpdError",
+    "Session",
+    "UsageError",
+    "Window",
+    "__version__",
+    "advise",
+    "analyses",
+    "answers",
+    "connect",
+    "import_traces",
+    "open_history",
+    "simulate",
+]
 
 _NAMES = {
     "rocpd.agents.questions": ("answers",),

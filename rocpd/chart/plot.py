@@ -50,8 +50,19 @@ class Plot:
 _TOP = 15  # bars
 _AT = ("at_ns", "start", "start_ns", "timestamp", "time")
 NAMING = (
-    "rank", "agent", "stream", "run", "number", "step", "graph", "waiter", "late", "line", "dispatch", "straggler",
-)  # fmt: skip
+    "rank",
+    "agent",
+    "stream",
+    "run",
+    "number",
+    "step",
+    "graph",
+    "waiter",
+    "late",
+    "line",
+    "dispatch",
+    "straggler",
+)
 """Columns of numbers that name something."""
 
 _SKIPPED = ("node", "parent", "depth", *_AT)  # neither names a row nor measures it

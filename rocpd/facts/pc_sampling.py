@@ -7,15 +7,38 @@ Numbers and names are those of rocprofiler-sdk (`rocprofiler_pc_sampling_instruc
 from __future__ import annotations
 
 INSTRUCTION_TYPES = (
-    "NONE", "VALU", "MATRIX", "SCALAR", "TEX", "LDS", "LDS_DIRECT", "FLAT", "EXPORT", "MESSAGE", "BARRIER",
-    "BRANCH_NOT_TAKEN", "BRANCH_TAKEN", "JUMP", "OTHER", "NO_INST", "DUAL_VALU",
-)  # fmt: skip
+    "NONE",
+    "VALU",
+    "MATRIX",
+    "SCALAR",
+    "TEX",
+    "LDS",
+    "LDS_DIRECT",
+    "FLAT",
+    "EXPORT",
+    "MESSAGE",
+    "BARRIER",
+    "BRANCH_NOT_TAKEN",
+    "BRANCH_TAKEN",
+    "JUMP",
+    "OTHER",
+    "NO_INST",
+    "DUAL_VALU",
+)
 """Names of kinds of instructions, by their numbers."""
 
 STALL_REASONS = (
-    "NONE", "NO_INSTRUCTION_AVAILABLE", "ALU_DEPENDENCY", "WAITCNT", "INTERNAL_INSTRUCTION", "BARRIER_WAIT",
-    "ARBITER_NOT_WIN", "ARBITER_WIN_EX_STALL", "OTHER_WAIT", "SLEEP_WAIT",
-)  # fmt: skip
+    "NONE",
+    "NO_INSTRUCTION_AVAILABLE",
+    "ALU_DEPENDENCY",
+    "WAITCNT",
+    "INTERNAL_INSTRUCTION",
+    "BARRIER_WAIT",
+    "ARBITER_NOT_WIN",
+    "ARBITER_WIN_EX_STALL",
+    "OTHER_WAIT",
+    "SLEEP_WAIT",
+)
 """Names of reasons why a wave waits, by their numbers."""
 
 _PREFIX = "ROCPROFILER_PC_SAMPLING_INSTRUCTION_"

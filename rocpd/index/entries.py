@@ -24,9 +24,15 @@ FORMAT = 3
 """Goes into the name of every entry: raise it when what is written changes."""
 
 VIEWS = (
-    "kernels", "regions", "memory_copies", "memory_allocations", "scratch_memory", "graph_launches", "samples",
+    "kernels",
+    "regions",
+    "memory_copies",
+    "memory_allocations",
+    "scratch_memory",
+    "graph_launches",
+    "samples",
     "pmc_events",
-)  # fmt: skip
+)
 """The views that are stored: those of events. The others are small, or are read from these."""
 
 

@@ -19,9 +19,15 @@ from rocpd.simulator.options import INTERMITTENT_EVERY, SLOW_COLLECTIVES_EVERY, 
 _STRUCK_SHARE = 3  # of the steps, one in so many is over when a GPU is throttled or slower, or a clock steps
 
 _OF_ONE_RANK = (
-    Plant.STRAGGLER, Plant.INTERMITTENT, Plant.IMBALANCE, Plant.LATE_LAUNCH, Plant.THROTTLED, Plant.LOST_RANK,
-    Plant.HOST_STALL, Plant.SLOWDOWN,
-)  # fmt: skip
+    Plant.STRAGGLER,
+    Plant.INTERMITTENT,
+    Plant.IMBALANCE,
+    Plant.LATE_LAUNCH,
+    Plant.THROTTLED,
+    Plant.LOST_RANK,
+    Plant.HOST_STALL,
+    Plant.SLOWDOWN,
+)
 _OF_ONE_NODE = (Plant.SLOW_NODE, Plant.LATE_NODE, Plant.CLOCK_STEP)
 _OF_SEVERAL_NODES = (Plant.SLOW_NODE, Plant.LATE_NODE)
 

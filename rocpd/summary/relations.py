@@ -20,9 +20,15 @@ if TYPE_CHECKING:
 
 
 FACTS = (
-    "agent_time", "operations", "launches", "nested_calls", "rank_steps", "collective_members", "collective_waits",
+    "agent_time",
+    "operations",
+    "launches",
+    "nested_calls",
+    "rank_steps",
+    "collective_members",
+    "collective_waits",
     "memory_use",
-)  # fmt: skip
+)
 """Facts of ranks, as tables."""
 
 

@@ -277,18 +277,30 @@ class Glance:
 
 
 RANK_HEADS = (
-    Head("rank"), Head("host", minor=True), Head("state"), Head("step"), Head("cost_ns", "ns"),
-    Head("cost_percent", "%"), Head("for"), Head("compute", "%"), Head("comm.", "%"), Head("idle", "%"),
-    Head("memory", "bytes", minor=True), Head("sampled", minor=True),
-)  # fmt: skip
+    Head("rank"),
+    Head("host", minor=True),
+    Head("state"),
+    Head("step"),
+    Head("cost_ns", "ns"),
+    Head("cost_percent", "%"),
+    Head("for"),
+    Head("compute", "%"),
+    Head("comm.", "%"),
+    Head("idle", "%"),
+    Head("memory", "bytes", minor=True),
+    Head("sampled", minor=True),
+)
 """Columns of `rank_row`."""
 
 HOST_HEADS = (Head("host", matters=True), Head("ranks"), Head("cost_percent", "%"), Head("silent_s"))
 """Columns of the page of hosts."""
 
 KERNEL_HEADS = (
-    Head("kernel", matters=True), Head("calls"), Head("total_ns", "ns"), Head("percent", "%", is_share=True),
-)  # fmt: skip
+    Head("kernel", matters=True),
+    Head("calls"),
+    Head("total_ns", "ns"),
+    Head("percent", "%", is_share=True),
+)
 """Columns of `Glance.kernels`."""
 
 

@@ -175,13 +175,21 @@ _KERNELS = CsvFile(
     "kernel_trace",
     ("kernels",),
     (
-        _KIND, _AGENT, *numbers("Queue_Id", "Stream_Id"), _THREAD, *numbers("Dispatch_Id", "Kernel_Id"),
-        ("Kernel_Name", kernel("region", "name")), _CALL, *_TIMES, ("LDS_Block_Size", number("lds_size")),
-        *_REGISTERS, *((f"Workgroup_Size_{axis.upper()}", number(f"workgroup_{axis}")) for axis in "xyz"),
+        _KIND,
+        _AGENT,
+        *numbers("Queue_Id", "Stream_Id"),
+        _THREAD,
+        *numbers("Dispatch_Id", "Kernel_Id"),
+        ("Kernel_Name", kernel("region", "name")),
+        _CALL,
+        *_TIMES,
+        ("LDS_Block_Size", number("lds_size")),
+        *_REGISTERS,
+        *((f"Workgroup_Size_{axis.upper()}", number(f"workgroup_{axis}")) for axis in "xyz"),
         *((f"Grid_Size_{axis.upper()}", number(f"grid_{axis}")) for axis in "xyz"),
     ),
     stats=("kernel_stats", "KERNEL_DISPATCH"),
-)  # fmt: skip
+)
 
 
 def _call_columns(function: Cell) -> tuple[Column, ...]:
@@ -200,49 +208,82 @@ _COPIES = CsvFile(
     "memory_copy_trace",
     ("memory_copies",),
     (
-        _KIND, ("Direction", text("name")), *numbers("Stream_Id"), ("Source_Agent_Id", agent("src_")),
-        ("Destination_Agent_Id", agent("dst_")), _CALL, *_TIMES,
+        _KIND,
+        ("Direction", text("name")),
+        *numbers("Stream_Id"),
+        ("Source_Agent_Id", agent("src_")),
+        ("Destination_Agent_Id", agent("dst_")),
+        _CALL,
+        *_TIMES,
     ),
     stats=("memory_copy_stats", "MEMORY_COPY"),
-)  # fmt: skip
+)
 
 _ALLOCATIONS = CsvFile(
     "memory_allocation_trace",
     ("memory_allocations",),
     (
-        _KIND, ("Operation", operation()), _AGENT, ("Allocation_Size", number("size")), ("Address", address()), _CALL,
+        _KIND,
+        ("Operation", operation()),
+        _AGENT,
+        ("Allocation_Size", number("size")),
+        ("Address", address()),
+        _CALL,
         *_TIMES,
     ),
     where=f"M.{NOT_SCRATCH}",  # scratch memory has a file of its own
     stats=("memory_allocation_stats", "MEMORY_ALLOCATION"),
-)  # fmt: skip
+)
 
 _SCRATCH = CsvFile(
     "scratch_memory_trace",
     ("scratch_memory",),
     (
-        _KIND, ("Operation", text("operation", "SCRATCH_MEMORY_")), _AGENT, *numbers("Queue_Id"), _THREAD,
-        *numbers("Alloc_Flags"), *_TIMES, ("Allocation_Size", number("size")),
+        _KIND,
+        ("Operation", text("operation", "SCRATCH_MEMORY_")),
+        _AGENT,
+        *numbers("Queue_Id"),
+        _THREAD,
+        *numbers("Alloc_Flags"),
+        *_TIMES,
+        ("Allocation_Size", number("size")),
     ),
     stats=("scratch_memory_stats", "SCRATCH_MEMORY"),
-)  # fmt: skip
+)
 
 _COUNTERS = CsvFile(
     "counter_collection",
     ("counters_collection",),
     (
-        _CALL, *numbers("Dispatch_Id"), _AGENT, *numbers("Queue_Id"), _PROCESS, _THREAD,
-        *numbers("Grid_Size", "Kernel_Id"), ("Kernel_Name", kernel("kernel_region", "kernel_name")),
-        *numbers("Workgroup_Size", "LDS_Block_Size"), *_REGISTERS, ("Counter_Name", text("counter_name")),
-        ("Counter_Value", number("value")), *_TIMES,
+        _CALL,
+        *numbers("Dispatch_Id"),
+        _AGENT,
+        *numbers("Queue_Id"),
+        _PROCESS,
+        _THREAD,
+        *numbers("Grid_Size", "Kernel_Id"),
+        ("Kernel_Name", kernel("kernel_region", "kernel_name")),
+        *numbers("Workgroup_Size", "LDS_Block_Size"),
+        *_REGISTERS,
+        ("Counter_Name", text("counter_name")),
+        ("Counter_Value", number("value")),
+        *_TIMES,
     ),
-)  # fmt: skip
+)
 
 FILES: tuple[CsvFile, ...] = (
-    _KERNELS, _calls("hip", "HIP_"), _calls("hsa", "HSA_"), _calls("marker", *MARKER_PREFIXES),
-    _calls("rccl", "RCCL_"), _calls("rocdecode", "ROCDECODE_"), _calls("rocjpeg", "ROCJPEG_"), _COPIES, _ALLOCATIONS,
-    _SCRATCH, _COUNTERS,
-)  # fmt: skip
+    _KERNELS,
+    _calls("hip", "HIP_"),
+    _calls("hsa", "HSA_"),
+    _calls("marker", *MARKER_PREFIXES),
+    _calls("rccl", "RCCL_"),
+    _calls("rocdecode", "ROCDECODE_"),
+    _calls("rocjpeg", "ROCJPEG_"),
+    _COPIES,
+    _ALLOCATIONS,
+    _SCRATCH,
+    _COUNTERS,
+)
 """The files in the order in which they are written; statistics and agent_info come last."""
 
 

@@ -38,9 +38,21 @@ CODED_TEXT = pa.dictionary(pa.int32(), pa.string())
 """Texts that repeat: each once, and its number per row."""
 
 VIEWS = (
-    "processes", "threads", "code_objects", "kernel_symbols", "pmc_info", "kernels", "regions", "samples", "markers",
-    "memory_copies", "memory_allocations", "graph_launches", "events_args", "pmc_events",
-)  # fmt: skip
+    "processes",
+    "threads",
+    "code_objects",
+    "kernel_symbols",
+    "pmc_info",
+    "kernels",
+    "regions",
+    "samples",
+    "markers",
+    "memory_copies",
+    "memory_allocations",
+    "graph_launches",
+    "events_args",
+    "pmc_events",
+)
 """The views that are written when none are named: each event once, markers by their message in addition."""
 
 _HOST = ViewColumn("hostname", "host of the rank", "", Kind.TEXT, "")

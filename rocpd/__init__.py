@@ -16,7 +16,7 @@ from __future__ import annotations
 TYPE_CHECKING = False  # of typing, whose import takes long
 
 if TYPE_CHECKING:
-    from rocpd.agents.answers import answers
+    from rocpd.agents.questions import answers
     from rocpd.base import InputError, OutputError, QueryError, RocpdError, UsageError
     from rocpd.base.version import __version__
     from rocpd.federate.result import Result
@@ -51,7 +51,7 @@ __all__ = [
 ]
 
 _NAMES = {
-    "rocpd.agents.answers": ("answers",),
+    "rocpd.agents.questions": ("answers",),
     "rocpd.base": ("InputError", "OutputError", "QueryError", "RocpdError", "UsageError"),
     "rocpd.base.version": ("__version__",),
     "rocpd.federate.result": ("Result",),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,14 +19,18 @@ from rocpd.base.option import member
 from rocpd.base.output import destination
 from rocpd.convert import FORMATS, check_options, endings_of, find
 from rocpd.convert.options import ConvertOptions
-from rocpd.facts.rank import By
+from rocpd.facts.rank import By, Options
 from rocpd.federate import limits as standard
 from rocpd.federate.connect import HowToOpen, Inputs, Workers, open_job
 from rocpd.federate.federation import Federation, Notes, OnNote
+from rocpd.federate.job import Job
 from rocpd.federate.limits import Limits
+from rocpd.federate.open.identify import Rank
 from rocpd.federate.open.source import INDEX_FOLDER
 from rocpd.federate.plan.steps import IndexUse
 from rocpd.federate.result import Result, Rows
+from rocpd.federate.run.rank_reader import FactStore
+from rocpd.federate.run.request import Columnar
 from rocpd.federate.select.align import Align, GivenOffset
 from rocpd.federate.select.filters import Filters, unmatched
 from rocpd.federate.select.selection import Selection
@@ -35,18 +39,12 @@ from rocpd.schema.rules.kernel_names import KernelNames
 from rocpd.summary.registry import SUMMARIES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
     from rocpd.advice.advice import Advice
     from rocpd.compare.comparison import Comparison
     from rocpd.compare.options import DiffOptions
     from rocpd.federate.describe import Description
-    from rocpd.federate.job import Job
-    from rocpd.federate.open.identify import Rank
     from rocpd.federate.relation import Relation
     from rocpd.federate.run.calculated import Calculation, Load
-    from rocpd.federate.run.rank_reader import FactStore
-    from rocpd.federate.run.request import Columnar
     from rocpd.federate.select.clocks import ClockJump, ClockLine
     from rocpd.redact.options import RedactOptions
     from rocpd.replay.answer import WhatIf
@@ -239,7 +237,6 @@ class Session(Federation):
             UsageError: what stands in it makes no sense.
         """
         from rocpd.advice.judge import advise
-        from rocpd.facts.rank import Options
 
         given = {"categories": Path(categories) if categories else None, "step_marker": step_marker}
         options = Options(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]

@@ -163,8 +163,7 @@ def judge(
     least = limits[ALL]["least_percent"]
     replays = tables["ranks"].replays if "ranks" in tables and not case.job.is_part else None
     for rule in rules.values():
-        of_rule = replace(case, limits=limits[rule.id])
-        look = partial(_answers_or_why_not, rule, of_rule)
+        look = partial(_answers_or_why_not, rule, replace(case, limits=limits[rule.id]))
         found = each_for_itself(f"rule {rule.id}", look, str)
         if isinstance(found, str):
             unable.append(Finding(found, rule.id, Verdict.UNKNOWN, Confidence.CERTAIN))

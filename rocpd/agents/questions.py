@@ -1,7 +1,8 @@
 """Questions of programs about a job: each is a value that goes to the process where it is answered.
 
 Adding one touches this file, `QUESTIONS`, and its test. Each reads, none writes; each names the command that shows the
-same again. Fields are declared as options of the command line are, so that both are spelt alike.
+same again. Fields are declared as options of the command line are, so that both are spelt alike. `rocpd.answers` asks
+them in this process.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ import dataclasses
 import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar, Self
 
 from rocpd.agents.document import LEAST_BYTES, MOST_BYTES, Document, conclusion, divided, fitted, rows_of, table_of
 from rocpd.base import InputError, QueryError, RocpdError, UsageError, frozen
@@ -446,3 +448,57 @@ def schema_of(question: type[Asking]) -> Document:
             properties[option.name]["default"] = option.default
     required = [option.name for option in arguments_of(question) if option.is_required]
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
+class Answers:
+    """A job that is open for questions; use it in a `with` block or call `close`.
+
+    Args:
+        inputs: files, folders and packages.
+        session: the job.
+        store: its history; empty: none.
+    """
+
+    def __init__(self, inputs: Sequence[str], session: Session, store: str = "") -> None:
+        self._inputs, self._session, self._store = inputs, session, store
+
+    def ask(self, question: str, **arguments: Any) -> Document:
+        """Return the answer to a question as `rocpd mcp` gives it: a document that JSON can hold.
+
+        Args:
+            question: one of `questions()`.
+            arguments: what it takes.
+
+        Raises:
+            UsageError: an unknown question or argument, or one that makes no sense.
+            InputError: a file cannot be read.
+        """
+        return asked(question, self._inputs, arguments, self._store).of(self._session)
+
+    @staticmethod
+    def questions() -> dict[str, Document]:
+        """Return question -> JSON schema of what it takes."""
+        return {name: schema_of(question) for name, question in QUESTIONS.items()}
+
+    def close(self) -> None:
+        """Close the job; idempotent."""
+        self._session.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def answers(*inputs: str, history: str | Path = "") -> Answers:
+    """Open a job for questions whose answers are documents: units, certainty, the command that shows them again.
+
+    Args:
+        inputs: files, globs, folders, packages; none: as `rocpd.connect`.
+        history: the store of the job's history; empty: none.
+
+    Raises:
+        InputError: no file matches, or one cannot be used.
+    """
+    return Answers(inputs, connect(list(inputs) or None), str(history))

@@ -12,9 +12,9 @@ import os
 import secrets
 import socket
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import anyio
 import mcp_types as types
@@ -25,16 +25,52 @@ from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 
 from rocpd.agents.document import MOST_BYTES, Document, text_of
-from rocpd.agents.inputs import Admitted
 from rocpd.agents.pages import FURTHER, USUAL, page
 from rocpd.agents.questions import QUESTIONS, asked, schema_of
 from rocpd.base import RocpdError, UsageError, frozen
 from rocpd.base.texts import visible, visible_lines
 from rocpd.base.version import __version__
+from rocpd.session import Session
 from rocpd.view.desk import Desk, ViewedJob
 
-if TYPE_CHECKING:
-    from rocpd.session import Session
+
+@frozen
+class Admitted:
+    """The inputs that were named at the start.
+
+    Args:
+        inputs: files, folders and packages.
+    """
+
+    inputs: tuple[str, ...]
+
+    def named(self, word: str | None) -> tuple[str, ...]:
+        """Return the inputs that a word means: all of them for None; links count where they lead.
+
+        >>> Admitted(("a.db", "b.db")).named(None)
+        ('a.db', 'b.db')
+
+        Raises:
+            UsageError: it is neither an input nor below one, or there is none.
+        """
+        if word is None or word in self.inputs:
+            return self.inputs if word is None else (word,)
+        path, roots = _real(word), [_real(each) for each in self.inputs]
+        if path is None or not any(root and path.is_relative_to(root) for root in roots):
+            raise UsageError(f"{visible(word)}: not among the inputs", f"they are {_listed(self.inputs)}")
+        return (os.fspath(path),)
+
+
+def _real(word: str) -> Path | None:
+    """Return where a path leads; None: nowhere."""
+    try:
+        return Path(word).resolve(strict=True)
+    except (OSError, ValueError, RuntimeError):
+        return None
+
+
+def _listed(inputs: Sequence[str]) -> str:
+    return ", ".join(visible(each) for each in inputs[:10])
 
 
 _ABOUT = """\

@@ -326,8 +326,7 @@ def _columns(chart: Columns, width: float) -> Drawing:
     """Draw columns; where there are many, each is the highest of some."""
     fold = -(-len(chart.values) // max(1, min(_COLUMNS, int(width / 3.5))))
     first = range(0, len(chart.values), max(1, fold))
-    colours = BLUE, ORANGE
-    legend = [*zip(chart.legend, colours, strict=True)] if chart.tops else []
+    legend = [*zip(chart.legend, (BLUE, ORANGE), strict=True)] if chart.tops else []
     shapes, top = _legend([*legend, *([("slow", RED)] if chart.marked else [])], width)
     top += 16.0 if chart.marked else 4.0
     bottom = top + _HIGH

@@ -380,7 +380,7 @@ _HOMES = {
     "history": "diff",
     "schema": "info",
     "shell": "query",
-    "whatif": "advise",
+    **dict.fromkeys(("report", "whatif"), "advise"),
     **dict.fromkeys(("control", "doctor"), "record"),
     "questions": "mcp",
 }

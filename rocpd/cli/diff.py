@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rocpd.base import Exit, UsageError, amount, frozen
 from rocpd.base.option import Heading, declare, field_of, options_of, plain
+from rocpd.base.stages import InTurn
 from rocpd.base.texts import as_data
 from rocpd.cli import tables
 from rocpd.cli.diagnostics import ReaderGoneError, note, progress, report_written
@@ -152,7 +153,6 @@ def diff(
         rocpd diff --base main.json --new run4 --format md -o comment.md
         rocpd diff after/ --history store/
     """
-    from rocpd.base.stages import InTurn
     from rocpd.compare.comparison import compare
     from rocpd.compare.options import metric_of
     from rocpd.compare.run import Comparing, jobs_among
@@ -393,7 +393,6 @@ class _Asked:
 
     def runs(self, has_whole: bool = False) -> list[RunProfile]:
         """Measure the runs that are named; `has_whole` as in `DiffMetric`."""
-        from rocpd.base.stages import InTurn
         from rocpd.compare.run import Comparing, jobs_among
 
         if not self.words:

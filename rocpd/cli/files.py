@@ -17,6 +17,7 @@ from rocpd.cli.diagnostics import note, progress, report_written
 from rocpd.cli.options import Execution, Inputs, OutputOptions, SelectionOptions, TableOptions
 from rocpd.federate.plan.steps import IndexUse
 from rocpd.redact.options import RedactOptions
+from rocpd.summary.registry import OVERVIEW
 
 if TYPE_CHECKING:
     from rocpd.session import Session
@@ -127,7 +128,6 @@ def merge(
     if asked.summary:
         from rocpd.cli.tables import Delivery, run_analyses
         from rocpd.facts.rank import Options
-        from rocpd.summary.registry import OVERVIEW
 
         with SelectionOptions().connect(Inputs((str(target),)), execution) as session:
             Delivery(None, None, output, asked.limit).write(*run_analyses(session, [OVERVIEW], Options()))
@@ -390,7 +390,6 @@ def index(inputs: Inputs, asked: IndexOptions, execution: Execution) -> None:
 
 def _keep_facts(inputs: Inputs, execution: Execution) -> None:
     """Ask what `rocpd summary` asks: with an index, the facts that it derives are kept."""
-    from rocpd.summary.registry import OVERVIEW
     from rocpd.summary.run import run
 
     with (

@@ -13,10 +13,11 @@ from rocpd.cli import tables
 from rocpd.cli.diagnostics import note
 from rocpd.cli.options import Execution, Inputs, SelectionOptions, TableOptions
 from rocpd.cli.terminal import screen_of
+from rocpd.schema.load import TABLES, VIEWS, table, view
+from rocpd.table.palette import Screen
 
 if TYPE_CHECKING:
     from rocpd.federate.describe import Problem
-    from rocpd.table.palette import Screen
 
 
 class InfoSection(StrEnum):
@@ -123,7 +124,6 @@ def _shared(problems: Sequence[Problem]) -> Iterator[Row]:
 
 
 def _names() -> Iterable[str]:
-    from rocpd.schema.load import TABLES, VIEWS
     from rocpd.summary.relations import BARE, RELATIONS
 
     return (*RELATIONS, *BARE, *VIEWS, *TABLES)
@@ -159,7 +159,6 @@ def schema(asked: SchemaOptions, output: TableOptions) -> None:
 
 
 def _relations() -> Iterator[tuple[str, str, str]]:
-    from rocpd.schema.load import TABLES, VIEWS, table, view
     from rocpd.summary.relations import RELATIONS
 
     yield from ((name, "view", view(name).doc.splitlines()[0]) for name in VIEWS)
@@ -168,7 +167,6 @@ def _relations() -> Iterator[tuple[str, str, str]]:
 
 
 def _columns(name: str) -> list[tuple[str, str, str]]:
-    from rocpd.schema.load import TABLES, VIEWS, table, view
     from rocpd.summary.relations import RELATIONS, find
 
     wanted = name.lower().replace("-", "_")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from rocpd.base import UsageError, frozen, output
 from rocpd.base.option import Heading, declare, field_of, plain
+from rocpd.cli.diagnostics import note, progress
 from rocpd.cli.terminal import When
 from rocpd.facts.rank import MARKS_STEPS
 from rocpd.federate.plan.steps import IndexUse, Strategy
@@ -185,7 +186,6 @@ class SelectionOptions(WindowOptions, FilterOptions):
             all_passes: as `rocpd.connect`.
             on_note: called with notes; None: they go to stderr.
         """
-        from rocpd.cli.diagnostics import note, progress
         from rocpd.session import connect
 
         if self.step_marker != STEP_MARKER and self.step is None and not has_analyses:
@@ -250,7 +250,6 @@ class Execution:
             if self.local_hosts:
                 raise UsageError("--local-hosts needs a cluster", "--scheduler tcp://host:port")
             return None
-        from rocpd.cli.diagnostics import note
         from rocpd.federate.run.cluster import Cluster
 
         return Cluster(self.scheduler, self.local_hosts, note)

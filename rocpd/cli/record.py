@@ -14,8 +14,9 @@ from rocpd.base.option import REQUIRED, Heading, plain
 from rocpd.base.output import destination
 from rocpd.base.texts import visible
 from rocpd.cli.diagnostics import note, standard_output
-from rocpd.record.command import Settings
+from rocpd.record.command import Settings, has_rocm, run
 from rocpd.record.control import Action
+from rocpd.record.control import control as ask
 
 
 @frozen
@@ -45,7 +46,6 @@ def record(program: Program, settings: Settings) -> int:
         mpirun -n 4 rocpd record -o job -- ./app
         rocpd merge job/rank*.db --summary
     """
-    from rocpd.record.command import has_rocm, run
 
     if not program.command:
         raise UsageError("no command given", "rocpd record -o job -- python train.py")
@@ -136,7 +136,6 @@ def control(asked: ControlOptions) -> None:
         rocpd control start PID
         rocpd control stop PID
     """
-    from rocpd.record.control import control as ask
 
     status = ask(asked.pid, asked.action)
     state = "failed" if status.failed else "recording" if status.recording else "off"

@@ -7,6 +7,8 @@ Notes are part of the page: they stand where they were said.
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,8 +19,6 @@ from rocpd.base.texts import VisibleStream
 from rocpd.cli.diagnostics import ReaderGoneError, notes_on, until_ctrl_c, without_bars
 
 if TYPE_CHECKING:
-    import subprocess
-
     from rocpd.table.palette import Screen
 
 _OF_LESS = {"LESS": "FRX", "LESSCHARSET": "utf-8"}  # ends on one screen, shows colours, leaves the text where it is
@@ -47,7 +47,6 @@ def page(when: When, *, is_paged: bool) -> Iterator[TextIO]:
     if not sys.stdout.isatty() and when is not When.ALWAYS:
         yield VisibleStream(sys.stdout)  # type: ignore[misc] # as a TextIO, as far as anything here writes
         return
-    import shutil
 
     from rocpd.table.palette import Screen
 
@@ -90,7 +89,6 @@ def is_interactive() -> bool:
 def _pager() -> list[str]:
     """Return the command of the pager; none, where nobody could use one."""
     import shlex
-    import shutil
 
     if not is_interactive() or os.environ.get("TERM", "") in _DUMB:
         return []
@@ -173,7 +171,6 @@ class TerminalPage(VisibleStream):
             raise ReaderGoneError from error
 
     def _start(self) -> subprocess.Popen[str] | None:
-        import subprocess
 
         without_bars()
         self._stream.flush()

@@ -111,8 +111,7 @@ def _print(glance: Glance, form: str, output: TableOptions) -> None:
 
     if glance.state is JobState.WAITING and not glance.ranks:
         raise InputError("; ".join(glance.problems), "without --once it is waited for")
-    path = output.path(tables.TEXT_OR_JSON[form])
-    with tables.open_output(path, output) as out:
+    with tables.open_output(output.path(tables.TEXT_OR_JSON[form]), output) as out:
         tables.write_answer(glance.document(), glance.lines(screen_of(out)), out, form)
 
 

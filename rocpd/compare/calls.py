@@ -16,7 +16,7 @@ import numpy as np
 from rocpd.base import Ints, by_key
 from rocpd.facts.agent_time import History
 from rocpd.facts.columns import first_of, numbered, per_id
-from rocpd.facts.host_calls import HostCall, host_call
+from rocpd.facts.regions import HostCall, host_call
 from rocpd.schema.rules.categories import domain_of
 from rocpd.table.human import readable
 
@@ -150,12 +150,11 @@ def compare_calls(base: _Side, new: _Side, unit_ns: float, *, is_counted: bool) 
 
 
 def _mean_of_runs(runs: _Side) -> dict[str, CallUse]:
-    by_name = by_key((use.name, use) for run in runs for use in run)
     return {
         name: some[0]._replace(
             calls=sum(use.calls for use in some) / len(runs), time=sum(use.time for use in some) / len(runs)
         )
-        for name, some in by_name.items()
+        for name, some in by_key((use.name, use) for run in runs for use in run).items()
     }
 
 

@@ -1,4 +1,7 @@
-"""Puts a comparison together: verdict, comparability, attribution, and the sentences that say them."""
+"""Puts a comparison together: verdict, comparability, attribution, and the sentences that say them.
+
+Also says which few steps make much of the difference of the means of two sides, which medians, that decide, hide.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
-from statistics import fmean
+from statistics import fmean, median
 from typing import NamedTuple, TypeVar
 
 from rocpd.base import UsageError, amount, frozen
@@ -24,9 +27,9 @@ from rocpd.compare.attribution import (
 from rocpd.compare.calls import LEAST_TIME, CallDifference, compare_calls, is_other_number, numbers_said
 from rocpd.compare.decision import ChangeVerdict, Decision, decide, holm, mann_whitney
 from rocpd.compare.options import MEMORY, STEP, DiffMetric, DiffOptions
-from rocpd.compare.outliers import outlying_steps
 from rocpd.compare.problems import new_and_gone
-from rocpd.compare.run_profile import PLURALS, WINDOW, RankUse, RunProfile, on_both_sides
+from rocpd.compare.run_profile import PLURALS, STEPS, WINDOW, RankUse, RunProfile, on_both_sides
+from rocpd.facts.communication.collectives import listed
 from rocpd.facts.short_names import kernel_name
 from rocpd.federate.select.filters import LEFT_OUT
 from rocpd.summary.communication.verdict import RULE as STRAGGLER
@@ -510,10 +513,9 @@ def _changed_number(comparison: Comparison, base: Sequence[RunProfile], new: Seq
     unit = _with_article(comparison)
     changed = []
     for kernel in comparison.attribution.kernels:
-        sides = (base, kernel.pair.base), (new, kernel.pair.new)
         before, after = (
             fmean(sum(run.numbers_of_calls.get(each.name, 0.0) for each in pair) for run in runs)
-            for runs, pair in sides
+            for runs, pair in ((base, kernel.pair.base), (new, kernel.pair.new))
         )
         critical, _ = kernel.calls_per_unit
         cost = (after - before) * kernel.base / critical if critical else 0.0
@@ -571,3 +573,96 @@ def _changed_work(comparison: Comparison) -> Iterator[Finding]:
         more = f"; {amount(len(changed) - 1, 'more kernel')}" if len(changed) > 1 else ""
         text = f"work changed, calls do something else: {name}: {first.launched}{more}"
         yield Finding(text, "diff.work", Verdict.PROBLEM, Confidence.CERTAIN)
+
+
+_LEAST = 0.01  # of the mean of the base: what changes by less is not explained
+_LONGER, _DEVIATIONS = 0.05, 6  # of the median, and median deviations, above the median: an outlier
+_FEWEST, _MOST = 4, 1 / 3  # steps to tell outliers from; share of them that outliers are at most
+_EXPLAINED, _MUCH = 0.7, 0.2  # shares of the change: of outliers that make it, and of those that are worth saying
+_MOST_SAID = 3  # steps whose time is said
+_ELSEWHERE = 0.2  # of what they make: outliers of the other side at most
+
+
+@frozen
+class LongSteps:
+    """The steps of a run that are far longer than most of it.
+
+    Args:
+        numbers: which.
+        times: how long each takes [ns].
+        longer: how much longer than usual, beyond what the same step takes longer on the other side [ns].
+        usual: the median of all steps [ns].
+        count: how many steps there are.
+    """
+
+    numbers: tuple[int, ...]
+    times: tuple[float, ...]
+    longer: tuple[float, ...]
+    usual: float
+    count: int
+
+    @property
+    def excess(self) -> float:
+        """How much longer a step is on average than without them [ns]."""
+        return sum(self.longer) / self.count
+
+
+def long_steps(run: RunProfile, others: Sequence[RunProfile] = ()) -> LongSteps:
+    """Return the steps of a run that stand out, and less in `others`; what its first one takes is warm-up."""
+    usual, longer = median(run.samples[STEP]), _longer(run)
+    least = max(_LONGER * usual, _DEVIATIONS * median(map(abs, longer.values())))
+    for other in others:  # a step that stands out there as well may be longer by as much, or by the same share
+        factor = max(1.0, usual / (median(other.samples[STEP]) or usual))
+        for number, time in _longer(other).items():
+            if number in longer:
+                longer[number] -= factor * max(0.0, time) / len(others)
+    chosen = [number for number in run.numbers[1:] if longer[number] > least]
+    if run.units < _FEWEST or len(chosen) > _MOST * run.units:
+        chosen = []
+    taken = dict(zip(run.numbers, run.samples[STEP], strict=True))
+    return LongSteps(
+        tuple(chosen), tuple(map(taken.__getitem__, chosen)), tuple(map(longer.__getitem__, chosen)), usual, run.units
+    )
+
+
+def _longer(run: RunProfile) -> dict[int, float]:
+    """Return how much longer than the median each step of a run takes [ns]."""
+    times = run.samples[STEP]
+    usual = median(times)
+    return {number: time - usual for number, time in zip(run.numbers, times, strict=True)}
+
+
+def outlying_steps(base: Sequence[RunProfile], new: Sequence[RunProfile]) -> tuple[str, bool] | None:
+    """Return a sentence on few steps of one side that make much of the difference of the means, and if it is most."""
+    sides = base, new
+    if any(run.unit != STEPS or len(run.samples[STEP]) != run.units for side in sides for run in side):
+        return None  # of runs of a history only medians are known
+    before, after = (fmean(fmean(run.samples[STEP]) for run in side) for side in sides)
+    change, side = after - before, sides[after > before]
+    found = [[long_steps(run, others) for run in each] for each, others in ((base, new), (new, base))]
+    own, other = (fmean(some.excess for some in found[is_own]) for is_own in (after > before, after <= before))
+    share = own / abs(change) if change else 0.0
+    if abs(change) < _LEAST * before or share < _MUCH or other > _ELSEWHERE * own:
+        return None
+    which = [(run, some) for run, some in zip(side, found[after > before], strict=True) if some.numbers]
+    names = " and ".join(_named(some) + (f" of {run.name}" if len(side) > 1 else "") for run, some in which)
+    steps = [step for _, some in which for step in zip(some.numbers, some.times, strict=True)]
+    usual, of_base = median(some.usual for _, some in which), "" if after > before else " of the base"
+    verb, taken = ("makes", f"it takes {readable(steps[0][1], 'ns')}") if len(steps) == 1 else ("make", _taken(steps))
+    hidden = "which medians hide" if share >= _EXPLAINED else "and the verdict leaves that out"
+    text = (
+        f"{names}{of_base} {verb} {min(share, 1.0) * 100:.0f} % of the difference of the means, {hidden}: "
+        f"{taken}, the median is {readable(usual, 'ns')}"
+    )
+    return text, share >= _EXPLAINED
+
+
+def _taken(steps: Sequence[tuple[int, float]]) -> str:
+    """Say how long each of several steps takes, of many the longest ones."""
+    (first, time), *rest = sorted(steps, key=lambda step: -step[1])[:_MOST_SAID]
+    more = "".join(f", step {number} {readable(also, 'ns')}" for number, also in rest)
+    return f"step {first} takes {readable(time, 'ns')}{more}"
+
+
+def _named(some: LongSteps) -> str:
+    return f"step{'' if len(some.numbers) == 1 else 's'} {listed(some.numbers).replace(',', ', ')}"

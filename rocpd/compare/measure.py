@@ -17,21 +17,11 @@ import numpy as np
 
 from rocpd.base import NULL, Floats, Ints, frozen
 from rocpd.compare.calls import Function, read_calls
+from rocpd.facts import operations
 from rocpd.facts.agent_time import CAUSES, read_agent_times, read_history
 from rocpd.facts.columns import as_text, columns, distinct, find_rows, group_rows, grouped, per_id, statement
 from rocpd.facts.communication.collectives import Channel
 from rocpd.facts.communication.members import channels_of
-from rocpd.facts.operations import (
-    GRID,
-    GROUP,
-    KERNEL,
-    OperationNames,
-    Ops,
-    has_its_time,
-    kinds_of,
-    launch_calls,
-    read_ops,
-)
 from rocpd.facts.places import SEPARATOR, read_origins
 from rocpd.facts.rank import By, RankReading
 from rocpd.facts.regions import read_ranges, step_spans
@@ -41,7 +31,7 @@ from rocpd.facts.units import RankTime, Times
 from rocpd.federate.select.selection import Part
 from rocpd.schema.rules.kernel_categories import Categories
 
-_LAUNCHED_WITH = ("id", "name", *GRID, *GROUP, "lds", "scratch")
+_LAUNCHED_WITH = ("id", "name", *operations.GRID, *operations.GROUP, "lds", "scratch")
 _SYMBOLS = """
 SELECT K.id, K.kernel_name, K.arch_vgpr_count, K.accum_vgpr_count, K.sgpr_count, C.uri
 FROM rocpd_info_kernel_symbol K LEFT JOIN rocpd_info_code_object C ON C.id = K.code_object_id
@@ -112,8 +102,8 @@ class KernelLaunch(NamedTuple):
 
 def read_launches(
     reading: RankReading,
-    ops: Ops,
-    names: OperationNames,
+    ops: operations.Ops,
+    names: operations.OperationNames,
     categories: Categories,
     kinds: Ints,
     channels: Sequence[Channel] = (),
@@ -156,7 +146,7 @@ def read_launches(
     return list(known), codes
 
 
-def _operators(reading: RankReading, ops: Ops) -> tuple[Sequence[str], Ints]:
+def _operators(reading: RankReading, ops: operations.Ops) -> tuple[Sequence[str], Ints]:
     """Return names of operators, the first one empty, and for each operation the number of the one that launched it."""
     operators = read_operators(reading)
     if not len(operators.names):
@@ -164,10 +154,10 @@ def _operators(reading: RankReading, ops: Ops) -> tuple[Sequence[str], Ints]:
     texts = dict.fromkeys(["", *(text or "" for text in operators.names)])
     numbers = {text: number for number, text in enumerate(texts)}
     of_rows = np.array([numbers[text or ""] for text in (*operators.names, "")], np.int64)
-    return tuple(numbers), of_rows[operators.nesting.innermost(*launch_calls(reading.reader, ops.stack))]
+    return tuple(numbers), of_rows[operators.nesting.innermost(*operations.launch_calls(reading.reader, ops.stack))]
 
 
-def _moves(ops: Ops, kinds: Ints, channels: Sequence[Channel]) -> tuple[Sequence[Moved | None], Ints]:
+def _moves(ops: operations.Ops, kinds: Ints, channels: Sequence[Channel]) -> tuple[Sequence[Moved | None], Ints]:
     """Return the different things that collectives move, the first one None, and for each operation the number."""
     known: dict[Moved | None, int] = {None: 0}
     codes, talks = np.zeros(len(ops), np.int64), np.flatnonzero(kinds == COMMUNICATION)
@@ -186,11 +176,11 @@ def _value(number: object) -> int | None:
 
 
 def _shapes(
-    reading: RankReading, ops: Ops
+    reading: RankReading, ops: operations.Ops
 ) -> tuple[Ints, Sequence[Sequence[int]], Ints, Mapping[int, tuple[str, CodeFacts]]]:
     """Return of each operation the kernel's id and the number of its shape, -1 for none; shapes; symbols by id."""
     kernel, shape = np.full(len(ops), NULL), np.full(len(ops), -1)
-    dispatched = np.flatnonzero(ops.kind == KERNEL)
+    dispatched = np.flatnonzero(ops.kind == operations.KERNEL)
     if not len(dispatched):
         return kernel, [], shape, {}
     row, *rest = columns(reading.reader, "rocpd_kernel_dispatch", statement("kernels"), _LAUNCHED_WITH)
@@ -315,8 +305,8 @@ def measure(reading: RankReading, how: Measuring) -> RankMeasure | None:
         reading: reads the rank; a window cuts nothing of what it reads.
         how: what is measured.
     """
-    names = OperationNames()
-    every, has_time = read_ops(reading, names, stacks=True), has_its_time(reading.reader)
+    names = operations.OperationNames()
+    every, has_time = operations.read_ops(reading, names, stacks=True), operations.has_its_time(reading.reader)
     ops = every.take(np.flatnonzero(per_id(every.agent, lambda agent: int(has_time(agent)))))
     if not len(ops):
         return None
@@ -325,7 +315,7 @@ def measure(reading: RankReading, how: Measuring) -> RankMeasure | None:
     units = units or _whole(ops, part, how.times.get(reading.rank.number))
     if units is None:
         return None
-    kinds = kinds_of(ops, how.categories, names)
+    kinds = operations.kinds_of(ops, how.categories, names)
     history = read_history(reading)  # it reads all columns of regions, of which launches need some
     channels = channels_of(reading, ops, names, how.categories)
     launches, codes = read_launches(reading, ops, names, how.categories, kinds, channels)
@@ -363,7 +353,7 @@ def inside(units: UnitEdges | None, part: Part) -> UnitEdges | None:
     return UnitEdges(numbers, edges, ends) if len(numbers) else None
 
 
-def _whole(ops: Ops, part: Part, time: RankTime | None) -> UnitEdges | None:
+def _whole(ops: operations.Ops, part: Part, time: RankTime | None) -> UnitEdges | None:
     """Return the time that counts, else that from the first to the last operation, as one unit; None: nothing ran."""
     low, high = (time.start, time.end) if time else (int(ops.start.min()), int(ops.end.max()))
     start, end = max(low, part.start or low), high if part.end is None else min(high, part.end)
@@ -381,7 +371,7 @@ def _steps(reading: RankReading, pattern: re.Pattern[str]) -> UnitEdges | None:
     return UnitEdges(np.array([number for number, _ in ordered]), edges, np.minimum(ends, edges[1:]))
 
 
-def _count(ops: Ops, codes: Ints, units: UnitEdges, count: int) -> tuple[Ints, Ints, Floats]:
+def _count(ops: operations.Ops, codes: Ints, units: UnitEdges, count: int) -> tuple[Ints, Ints, Floats]:
     """Return how many operations of each kind of launch start in a unit, their time, and their median; NaN: none."""
     shape = len(units.numbers), count
     unit = np.searchsorted(units.edges, ops.start, side="right") - 1

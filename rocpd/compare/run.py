@@ -11,10 +11,9 @@ from typing import TypeAlias
 
 from rocpd.base import Progress, UsageError, frozen
 from rocpd.compare.baseline import is_baseline, load_baseline
-from rocpd.compare.comparison import Comparison, Subject, compare
+from rocpd.compare.comparison import Comparison, Subject, compare, long_steps
 from rocpd.compare.decision import decide_ranks, decide_steps
 from rocpd.compare.options import MEMORY, STEP, DiffMetric, DiffOptions, metric_of
-from rocpd.compare.outliers import long_steps
 from rocpd.compare.run_profile import (
     PLURALS,
     MeasuredRun,
@@ -43,8 +42,7 @@ _ALONE = (".rpdb", ".yaml")
 def jobs_among(inputs: Sequence[str]) -> int:
     """Return how many jobs inputs are, going by their names: folders and packages, and files together."""
     alone = [word for word in inputs if Path(word).is_dir() or word.endswith(_ALONE)]
-    files = [word for word in inputs if word not in alone and not is_baseline(word)]
-    return len(alone) + bool(files)
+    return len(alone) + bool([word for word in inputs if word not in alone and not is_baseline(word)])
 
 
 @frozen

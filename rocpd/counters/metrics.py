@@ -18,20 +18,8 @@ from typing import TypeAlias
 import numpy as np
 
 from rocpd.base import Floats, Ints, frozen
+from rocpd.counters import formula
 from rocpd.counters.definitions import Architecture, CounterMetric, Hardware, is_counter, needs
-from rocpd.counters.formula import (
-    AbstainError,
-    Call,
-    FormulaError,
-    MissingError,
-    NamedValue,
-    Node,
-    Operation,
-    Value,
-    evaluate,
-    parse,
-    reduced,
-)
 from rocpd.counters.measured import CounterRows, Measured, Pass
 from rocpd.counters.panels import Per
 
@@ -39,9 +27,9 @@ _CYCLES = "GRBM_GUI_ACTIVE"
 _NORMALISERS = {Per.KERNEL: "1", Per.WAVE: "per_wave", Per.CYCLE: "gui", Per.SECOND: "per_second"}
 
 
-def terms_of(architecture: Architecture, per: Per = Per.KERNEL) -> dict[str, Node]:
+def terms_of(architecture: Architecture, per: Per = Per.KERNEL) -> dict[str, formula.Node]:
     """Return the terms of an architecture, with D for what amounts are counted per."""
-    return {**architecture.terms, "D": parse(_NORMALISERS[per])}
+    return {**architecture.terms, "D": formula.parse(_NORMALISERS[per])}
 
 
 @frozen
@@ -105,27 +93,27 @@ class Calculator:
         counters = tuple(frozenset(run.counters) for run in measured.passes)
         recorded = per, counters, frozenset(measured.sizes), frozenset(self.constants)
         self._formulas: dict[int, _Formula] = known.known.setdefault(recorded, {})
-        held: tuple[object, dict[int, tuple[Node, float | None]]] | None = known.known.get("constants")
+        held: tuple[object, dict[int, tuple[formula.Node, float | None]]] | None = known.known.get("constants")
         if held is None or held[0] != (per, self.constants):  # one GPU after the other is alike
             held = known.known["constants"] = (per, self.constants), {}
         self._of_constants = held[1]
         self._sums: dict[tuple[int, str], Floats | None] = {}
         self._having: dict[str, list[int]] = {}
 
-    def constant(self, node: Node) -> float | None:
+    def constant(self, node: formula.Node) -> float | None:
         """Return the value of a formula that needs nothing but constants of the GPU; None: one is not known."""
         known = self._of_constants.get(id(node))
         if known is None or known[0] is not node:
             try:
-                known = node, float(evaluate(node, self._constant, self.terms))
-            except MissingError:
+                known = node, float(formula.evaluate(node, self._constant, self.terms))
+            except formula.MissingError:
                 known = node, None
             self._of_constants[id(node)] = known
         return known[1]
 
     def _constant(self, name: str) -> float:
         if name not in self.constants:
-            raise MissingError(name)
+            raise formula.MissingError(name)
         return self.constants[name]
 
     def calculate(self, metric: CounterMetric) -> Calculated:
@@ -136,7 +124,7 @@ class Calculator:
         passes = self._passes_with(counters)
         leaves = {name: self._leaf(name, passes) for name in needed}
         values = np.empty(len(self._chosen))
-        values[:] = evaluate(metric.value, leaves.__getitem__, self.terms)
+        values[:] = formula.evaluate(metric.value, leaves.__getitem__, self.terms)
         has_windows = not self._is_amds and metric.unit == "%" and _CYCLES in needed
         windows = self._windows(passes[_CYCLES], leaves[_CYCLES]) if has_windows else None
         used = len(set(passes.values())) or 1
@@ -283,12 +271,12 @@ class MetricSums:
         total, count = self.windows
         return total / count if count else None
 
-    def of_sums(self, node: Node, terms: Mapping[str, Node]) -> float | None:
+    def of_sums(self, node: formula.Node, terms: Mapping[str, formula.Node]) -> float | None:
         """Return what a formula gives for all dispatches together: of a ratio, the ratio of the sums."""
         if not self.count:
             return None
         means = {name: math.fsum(sums) / self.count for name, sums in self.leaves.items()}
-        value = float(evaluate(node, means.__getitem__, terms))
+        value = float(formula.evaluate(node, means.__getitem__, terms))
         return None if math.isnan(value) else value
 
 
@@ -327,12 +315,12 @@ class DerivedCalculator:
     def __init__(self, measured: Measured, hardware: Hardware, chosen: Ints) -> None:
         self._measured, self._hardware, self._chosen = measured, hardware, chosen
         self.expressions = {**bundled(hardware.name), **measured.expressions}
-        self._terms: dict[str, Node] = {}
+        self._terms: dict[str, formula.Node] = {}
         self._broken: dict[str, str] = {}
         for name, text in self.expressions.items():
             try:
-                self._terms[name] = parse(text)
-            except FormulaError as error:
+                self._terms[name] = formula.parse(text)
+            except formula.FormulaError as error:
                 self._broken[name] = str(error)
 
     def calculate(self, name: str) -> Calculated | str:
@@ -356,8 +344,8 @@ class DerivedCalculator:
         if summed := [leaf for leaf in self._reduced(self._terms[name], terms) if self._is_summed(leaf, sources)]:
             return f"the file has sums over instances: {' '.join(summed)}"
         try:
-            values = np.asarray(evaluate(self._terms[name], partial(self._leaf, sources), terms), np.float64)
-        except (AbstainError, MissingError) as error:
+            values = np.asarray(formula.evaluate(self._terms[name], partial(self._leaf, sources), terms), np.float64)
+        except (formula.AbstainError, formula.MissingError) as error:
             return str(error)
         if values.ndim == 2 and values.shape[1] > 1:
             return "it has several values for a dispatch"
@@ -369,34 +357,34 @@ class DerivedCalculator:
         rows = next((run.counters[name] for run in self._measured.passes if name in run.counters), None)
         return Calculated(rows.summed(self._measured.count)[self._chosen] if rows else None)
 
-    def _leaf(self, sources: Mapping[str, Pass], name: str) -> Value:
+    def _leaf(self, sources: Mapping[str, Pass], name: str) -> formula.Value:
         """Return a constant of the GPU, or a counter with a column for each instance."""
         if name not in sources:
             return self._hardware.constants[name]
         found = _find(sources[name], name)
         if found is None:
-            raise MissingError(name)
+            raise formula.MissingError(name)
         counter, reduction = found
         instances = counter.instances(self._measured.count)
-        return reduced(instances, reduction) if reduction else instances
+        return formula.reduced(instances, reduction) if reduction else instances
 
     def _passes_having(self, name: str) -> list[Pass]:
         """Return the passes with a counter, those first that have it under just this name."""
         runs = [run for run in self._measured.passes if _find(run, name)]
         return sorted(runs, key=lambda run: name not in run.counters)
 
-    def _reduced(self, node: Node, terms: Mapping[str, Node]) -> Iterator[str]:
+    def _reduced(self, node: formula.Node, terms: Mapping[str, formula.Node]) -> Iterator[str]:
         """Yield the counters of which a formula takes the largest, smallest or mean instance."""
         match node:
-            case Call("reduce", (NamedValue(name), NamedValue(how))) if how != "sum":
+            case formula.Call("reduce", (formula.NamedValue(name), formula.NamedValue(how))) if how != "sum":
                 yield name
-            case Operation(_, left, right):
+            case formula.Operation(_, left, right):
                 yield from self._reduced(left, terms)
                 yield from self._reduced(right, terms)
-            case Call(_, arguments):
+            case formula.Call(_, arguments):
                 for argument in arguments:
                     yield from self._reduced(argument, terms)
-            case NamedValue(name) if name in terms:
+            case formula.NamedValue(name) if name in terms:
                 yield from self._reduced(terms[name], terms)
 
     def _is_summed(self, name: str, sources: Mapping[str, Pass]) -> bool:

@@ -31,10 +31,9 @@ import numpy as np
 
 from rocpd.base import NULL, Flags, Ints, by_key, frozen
 from rocpd.facts.columns import Names, filled, first_of, grouped, numbered
-from rocpd.facts.host_calls import HostCall, host_call
 from rocpd.facts.operations import OperationNames, Ops, all_lanes, has_its_time, kinds_of, read_ops
 from rocpd.facts.rank import LANES, Base, By, Options, RankReading
-from rocpd.facts.regions import RankRegions, innermost, read_regions
+from rocpd.facts.regions import HostCall, RankRegions, host_call, innermost, read_regions
 from rocpd.facts.timeline import (
     ALWAYS,
     IDLE,

@@ -44,14 +44,7 @@ from rocpd.federate.result import Cursor
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.schema.load import strip_comments
 from rocpd.schema.quote import quote_name
-from rocpd.schema.rules.categories import (
-    IS_CALL,
-    PYTHON_FUNCTION,
-    SAMPLED_CATEGORIES,
-    SAMPLERS,
-    TORCH_OPERATOR,
-    marker_categories,
-)
+from rocpd.schema.rules import categories
 from rocpd.schema.rules.events import IS_SCRATCH, NO_SENTINEL, NOT_SCRATCH, OWN_SAMPLE, VALID_TIMES, copy_agent_sql
 
 
@@ -301,9 +294,9 @@ def _texts(reader: RankReader, select: str, wanted: Sequence[int]) -> dict[int, 
     return {number: shared(text) for number, text in reader.rows(select, (json.dumps(wanted),))}
 
 
-def all_texts(reader: RankReader, base: str, column: str) -> dict[int, str | None]:
-    """Return id -> text of all rows of a table."""
-    return {number: as_text(text) for number, text in reader.rows(f"SELECT id, {column} FROM {base}")}
+def all_texts(reader: RankReader) -> dict[int, str | None]:
+    """Return id -> text of all strings of a rank."""
+    return {number: as_text(text) for number, text in reader.rows("SELECT id, string FROM rocpd_string")}
 
 
 def as_text(value: object) -> str | None:
@@ -668,18 +661,18 @@ def _listed(names: Sequence[str]) -> str:
 
 
 _RULES = {
-    "marker_categories": marker_categories(),
+    "marker_categories": categories.marker_categories(),
     "copy_agent": copy_agent_sql(),
     "is_scratch": IS_SCRATCH,
     "not_scratch": NOT_SCRATCH,
     "valid_times": VALID_TIMES,
-    "is_call": IS_CALL,
-    "operator": TORCH_OPERATOR,
+    "is_call": categories.IS_CALL,
+    "operator": categories.TORCH_OPERATOR,
     "own_sample": OWN_SAMPLE,
     "no_sentinel": NO_SENTINEL,
-    "python_function": PYTHON_FUNCTION,
-    "sampled_categories": SAMPLED_CATEGORIES,
-    "samplers": SAMPLERS,
+    "python_function": categories.PYTHON_FUNCTION,
+    "sampled_categories": categories.SAMPLED_CATEGORIES,
+    "samplers": categories.SAMPLERS,
 }
 
 

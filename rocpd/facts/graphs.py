@@ -18,9 +18,9 @@ import numpy as np
 
 from rocpd.base import Ints, Row
 from rocpd.facts.columns import as_text, columns, statement
-from rocpd.facts.host_calls import launches_graph, launches_kernel
 from rocpd.facts.operations import OperationNames, read_ops
 from rocpd.facts.rank import RankReading
+from rocpd.facts.regions import launches_graph, launches_kernel
 from rocpd.schema.rules.launch import launching_regions
 
 _STREAMS, _GRAPHS = ("stream", "hStream"), ("graph", "pGraph", "phGraph", "hGraph")

@@ -19,10 +19,9 @@ import numpy as np
 from rocpd.base import Ints, frozen
 from rocpd.facts.agent_time import read_history
 from rocpd.facts.columns import distinct, first_of, grouped, numbered
-from rocpd.facts.host_calls import HostCall
 from rocpd.facts.operations import COPY, KERNEL, NO_THREAD, Ops, launch_calls, read_stacks
 from rocpd.facts.rank import LAUNCHES, By, Key, RankReading
-from rocpd.facts.regions import Nesting, RankRegions, nest, read_nesting, read_ranges, read_steps
+from rocpd.facts.regions import HostCall, Nesting, RankRegions, nest, read_nesting, read_ranges, read_steps
 from rocpd.facts.spread import total
 from rocpd.facts.timeline import ALWAYS, NOTHING, Course, Pieces
 from rocpd.federate.run.rank_reader import RankReader

@@ -1,26 +1,39 @@
 """Reads the regions of one rank, calls and marker ranges, outer ones before those inside; how they nest; its steps.
+Also its call stacks, however they were recorded: of calls of APIs, of samples, of functions traced one by one; and
+what calls do while a GPU idles: wait, allocate, copy, load code, launch.
 
 The innermost range is the one that started last of those that are open; of equal starts the shorter one. It lies in the
 one that started last of those that contain it as a whole. Which ranges are steps, `rocpd.schema.rules.steps` says.
 Memory: one rank at a time, about 50 bytes per region. Rows with invalid timestamps are left out and counted.
+
+Windows and filters choose among stacks; for which time a sample stands does not depend on the selection.
+`call_stack` of an event is a JSON array of frames, the innermost first. A frame is a text, of Python as
+`file(line): function`, of native code as `function at file:line`, or the function alone; or an object with `function`,
+`file` and `line`. Samplers of threads write a row of `rocpd_sample` on the track of the thread for each sample.
+
+The work of a call goes by the names of functions of HIP, HSA and RCCL; those of CUDA mean what HIP's of the same name
+do.
 """
 
 from __future__ import annotations
 
+import enum
 import functools
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from rocpd.base import NULL, Flags, Ints, by_key, frozen
+from rocpd.base.texts import json_value
 from rocpd.facts.columns import (
     Names,
     Piece,
     Select,
     as_text,
+    batches,
     columns,
     different,
     distinct,
@@ -31,13 +44,13 @@ from rocpd.facts.columns import (
     shared,
     statement,
 )
-from rocpd.facts.operations import OperationNames, Ops, launching_rows, read_ops, string_texts
+from rocpd.facts.operations import OperationNames, Ops, launching_rows, read_ops, string_texts, timed_columns
 from rocpd.facts.rank import RankReading
 from rocpd.facts.spread import Spread
 from rocpd.facts.timeline import Course
 from rocpd.federate.run.rank_reader import Fact, RankReader
-from rocpd.schema.rules.categories import is_marker
-from rocpd.schema.rules.events import valid_times
+from rocpd.schema.rules.categories import domain_of, is_marker
+from rocpd.schema.rules.events import valid_start, valid_times
 from rocpd.schema.rules.launch import launching_regions
 from rocpd.schema.rules.steps import MarkedStep, MarkerRange, find_steps, folded, step_times
 
@@ -448,3 +461,249 @@ def steps_of(reader: RankReader, pattern: re.Pattern[str], *, phases: bool = Fal
     whole = {(each.text, each.of_text): each.end - each.start for each in counted_steps(reader.whole(), pattern)}
     cut = frozenset(step for step, (_, length) in steps.items() if length != whole[step])
     return RankSteps(steps, numbers, durations, cut)
+
+
+_PYTHON = re.compile(r"(?P<file>.*)\((?P<line>\d+)\): (?P<function>.+)", re.DOTALL)
+_NATIVE = re.compile(r"(?P<function>.+) at (?P<file>[^ ].*?):(?P<line>\d+)(?::\d+)?", re.DOTALL)
+_AROUND = re.compile(r"^\s*(?:0x[0-9a-fA-F]+|\(inlined\))\s+in\s+| in (?:hip|hsa_|cu)\w+\(\)$")
+"""Texts around native frames: addresses, and in RPD's innermost ones the call itself."""
+CALLS, SAMPLES, FUNCTIONS = "calls", "samples", "functions"
+"""Kinds of stacks, by what was recorded."""
+
+Path: TypeAlias = tuple[str, ...]
+"""Texts of frames, the outermost first."""
+
+_RANGE = ("start", "end", "thread", "event")
+_FUNCTION = ("start", "end", "thread", "name")
+_SAMPLE = ("at", "thread", "event", "length")
+
+
+class StackFrame(NamedTuple):
+    """A function, and the line that it is at; file and line are None where they were not recorded."""
+
+    function: str
+    file: str | None = None
+    line: int | None = None
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def frame_of(text: str) -> StackFrame:
+    """Return what the text of a frame says.
+
+    >>> frame_of("model.py(88): decode")
+    StackFrame(function='decode', file='model.py', line=88)
+    >>> frame_of("0x00007f12 in run(int) at /src/run.cpp:12:3 in hipMalloc()")
+    StackFrame(function='run(int)', file='/src/run.cpp', line=12)
+    >>> frame_of("nn.Module: Linear_0")
+    StackFrame(function='nn.Module: Linear_0', file=None, line=None)
+    """
+    match = _PYTHON.fullmatch(text)
+    if match is None:
+        text = _AROUND.sub("", text)
+        match = _NATIVE.fullmatch(text)
+    if match is None:
+        return StackFrame(text)
+    return StackFrame(match["function"], match["file"] or None, int(match["line"]) or None)
+
+
+def frames_of(call_stack: str) -> tuple[str, ...]:
+    """Return the texts of the frames of a call stack, the outermost first; nothing for other text.
+
+    >>> frames_of('["decode", {"function": "main", "file": "app.py", "line": 3}]')
+    ('app.py(3): main', 'decode')
+    """
+    frames = json_value(call_stack)
+    return tuple(map(_text, reversed(frames))) if isinstance(frames, list) else ()
+
+
+def _text(frame: object) -> str:
+    if not isinstance(frame, dict):
+        return "?" if frame is None else str(frame)
+    function, file, line = (frame.get(key) for key in ("function", "file", "line"))
+    return _text(function) if file is None else f"{file}({line or 0}): {function}"
+
+
+class StackRanges(NamedTuple):
+    """Calls or functions of a rank: how they lie in each other, and the path of each."""
+
+    kind: str
+    start: Ints
+    thread: Ints
+    nesting: Nesting
+    path_of: Callable[[int], Path]
+
+
+class StackSamples(NamedTuple):
+    """Samples of call stacks; all columns are equally long.
+
+    Args:
+        at: [ns].
+        thread: id.
+        event: id of its event: a call may be a sample too.
+        length: for how long it stands, as its sampler says; else the usual time between two of its thread [ns].
+        paths: of each.
+    """
+
+    at: Ints
+    thread: Ints
+    event: Ints
+    length: Ints
+    paths: Sequence[Path]
+
+
+def read_calls_with_stacks(reading: RankReading) -> tuple[StackRanges, Ints]:
+    """Return the calls whose stack was recorded, and their events."""
+    (start, end, thread, event), stacks = _with_stacks(reading, "stack_calls", _RANGE, "rocpd_region")
+    valid = valid_times(start, end).nonzero()[0]
+    reading.left_out["calls with stacks"] += len(start) - len(valid)
+    paths = [stacks[row] for row in valid.tolist()]
+    start, end, thread = start[valid], end[valid], thread[valid]
+    return StackRanges(CALLS, start, thread, nest_times(start, end, thread), paths.__getitem__), event[valid]
+
+
+def read_functions(reading: RankReading) -> StackRanges:
+    """Return the functions that were traced one by one."""
+    start, end, thread, name = timed_columns(reading, "rocpd_region", "stack_functions", _FUNCTION, "functions")
+    texts, nesting = string_texts(reading.reader, name), nest_times(start, end, thread)
+
+    @functools.cache
+    def path_of(row: int) -> Path:
+        return tuple(texts.get(int(name[each])) or "?" for each in reversed(list(nesting.path(row))))
+
+    return StackRanges(FUNCTIONS, start, thread, nesting, path_of)
+
+
+def read_stack_samples(reading: RankReading) -> StackSamples:
+    """Return the samples of call stacks; of some samplers each frame is a region. They are not to be changed."""
+    samples, invalid = reading.reader.once("samples of call stacks", lambda: _stack_samples(reading))
+    reading.left_out["samples of call stacks"] += invalid
+    return samples
+
+
+def _stack_samples(reading: RankReading) -> tuple[StackSamples, int]:
+    """Return samples with valid times, and how many others there are."""
+    (at, thread, event, length), paths = _with_stacks(reading, "stack_samples", _SAMPLE, "rocpd_sample")
+    if (length == NULL).any():
+        for number, interval in _intervals(reading).items():
+            length = np.where((length == NULL) & (thread == number), interval, length)
+    if has_frames(reading.reader):
+        framed, framed_paths = _with_stacks(reading, "sampled_frames", _SAMPLE)
+        at, thread, event, length = map(np.concatenate, zip((at, thread, event, length), framed, strict=True))
+        paths = [*paths, *framed_paths]
+    valid = (valid_start(at) & (length >= 0)).nonzero()[0]
+    some = [paths[row] for row in valid.tolist()]
+    return StackSamples(at[valid], thread[valid], event[valid], length[valid], some), len(at) - len(valid)
+
+
+def has_frames(reader: RankReader) -> bool:
+    """Return whether regions may be frames of samples: to read that there are none takes ten times as long."""
+    return bool(reader.rows(statement("samplers")))
+
+
+def _with_stacks(
+    reading: RankReading, select: str, numbers: tuple[str, ...], base: str | None = None
+) -> tuple[list[Ints], Sequence[Path]]:
+    """Read columns with the path of each row; equal stacks are taken apart once."""
+    known: dict[object, Path] = {}
+    read, paths = [[np.empty(0, np.int64)] * len(numbers)], []
+    for batch in batches(reading.reader, Select(statement(select), numbers, texts=("call_stack",), base=base)):
+        read.append(batch.numbers)
+        for text in batch.texts[0]:
+            path = known.get(text)
+            if path is None:
+                path = known[text] = frames_of(text) or ("?",)
+            paths.append(path)
+    return [np.concatenate(column) for column in zip(*read, strict=True)], paths
+
+
+def _intervals(reading: RankReading) -> dict[int, int]:
+    """Return thread -> usual time between two of its samples [ns], in the whole trace; 0 of one that has one sample."""
+    at, thread, _, stated = columns(reading.whole().reader, "rocpd_sample", statement("stack_samples"), _SAMPLE)
+    at, thread = at[stated == NULL], thread[stated == NULL]
+    intervals = {}
+    for (number,), rows in grouped([thread]):
+        apart = np.diff(np.sort(at[rows][valid_start(at[rows])]))
+        apart = apart[apart > 0]
+        intervals[number] = int(np.median(apart)) if len(apart) else 0
+    return intervals
+
+
+class HostCall(enum.StrEnum):
+    """The kinds of calls."""
+
+    LAUNCH = "launching"
+    SYNCHRONISE = "synchronising call"
+    ALLOCATE = "allocation or free"
+    COPY = "blocking copy"
+    MODULE = "module load"
+    COMMUNICATION = "communication call"
+    OTHER = "other call"
+
+
+_HIP = (
+    (HostCall.LAUNCH, r"hip\w*Launch\w*|hipMem(cpy|set)\w*Async|__hip(Push|Pop)CallConfiguration"),
+    (HostCall.SYNCHRONISE, r"hip\w+Synchronize|hip(Event|Stream)Query|hipStreamWaitValue\w*"),
+    (HostCall.COPY, r"hipMem(cpy|set)\w*"),
+    (HostCall.ALLOCATE, r"hip(Ext|Host)?(Malloc|Free)\w*|hipHost(Alloc|Register|Unregister)|hipMem(Pool|Address)\w+"),
+    (
+        HostCall.ALLOCATE,
+        r"hipMem(Create|Release|Map|Unmap|SetAccess|AllocPitch|AllocHost)|hipArray(3D)?(Create|Destroy)",
+    ),
+    (HostCall.MODULE, r"hipModule(Load|Unload)\w*|hiprtc\w+|hipLink\w+|hipLibrary\w+|__hip(Un)?Register\w+"),
+)
+_HSA = (
+    (HostCall.SYNCHRONISE, r"hsa_(amd_)?signal_wait\w*"),
+    (HostCall.COPY, r"hsa_(amd_)?memory_copy\w*|hsa_amd_memory_fill"),
+    (HostCall.LAUNCH, r"hsa_amd_memory_async_copy\w*"),
+    (HostCall.ALLOCATE, r"hsa_(amd_)?memory_(pool_)?(allocate|free)|hsa_amd_agents_allow_access|hsa_amd_vmem_\w+"),
+    (HostCall.MODULE, r"hsa_(executable|code_object)\w+"),
+)
+_RULES = [(kind, re.compile(pattern)) for kind, pattern in (*_HIP, *_HSA)]
+
+
+@functools.lru_cache(maxsize=4096)
+def host_call(function: str | None, category: str | None) -> HostCall | None:
+    """Return what a region does; None for other host work: markers, OpenMP and unknown categories.
+
+    >>> host_call("hipMemcpyAsync", "HIP_RUNTIME_API"), host_call("hipMemcpy", "HIP_RUNTIME_API")
+    (<HostCall.LAUNCH: 'launching'>, <HostCall.COPY: 'blocking copy'>)
+    >>> host_call("hipMallocAsync", "HIP_RUNTIME_API_EXT").value, host_call("ncclAllReduce", "RCCL_API").value
+    ('allocation or free', 'communication call')
+    >>> host_call("step 3", "MARKER_CORE_RANGE_API") is None
+    True
+    """
+    domain = domain_of(category)
+    if domain == "RCCL":
+        return HostCall.COMMUNICATION
+    if domain not in ("HIP", "HSA", "CUDA"):
+        return None
+    name = in_hip(function)
+    return next((kind for kind, pattern in _RULES if pattern.fullmatch(name)), HostCall.OTHER)
+
+
+@functools.lru_cache(maxsize=4096)
+def in_hip(function: str | None) -> str:
+    """Return the function of HIP that a function of CUDA corresponds to; any other as it is.
+
+    >>> in_hip("cudaMemcpyAsync"), in_hip("cuLaunchKernelEx"), in_hip("cudaLaunchKernelExC"), in_hip("hsa_init")
+    ('hipMemcpyAsync', 'hipLaunchKernelEx', 'hipLaunchKernelExC', 'hsa_init')
+    """
+    return re.sub(r"^cu(da)?(?=[A-Z])", "hip", function or "")
+
+
+_KERNEL = re.compile(r"hip(Ext|Module|ExtModule)?Launch(Cooperative)?Kernel(ExC?|_spt|_ptsz)?")
+_GRAPH = re.compile(r"hipGraphLaunch(_spt)?")
+
+
+def launches_kernel(function: str | None) -> bool:
+    """Whether a call launches exactly one kernel.
+
+    >>> launches_kernel("hipExtModuleLaunchKernel"), launches_kernel("hipGraphLaunch"), launches_kernel("hipMemcpy")
+    (True, False, False)
+    """
+    return bool(_KERNEL.fullmatch(in_hip(function)))
+
+
+def launches_graph(function: str | None) -> bool:
+    """Whether a call launches all operations of a graph."""
+    return bool(_GRAPH.fullmatch(in_hip(function)))

@@ -372,8 +372,7 @@ _OF_COLLECTIVE = (
 def _collectives(session: Federation) -> Iterator[tuple[Group, bool, Collectives, list[Row]]]:
     """Yield collectives of the job, some of a group at a time: the group, whether it is whole, they themselves, and of
     each the columns that both tables begin with."""
-    read = session.in_rows
-    groups, clocks = read_collectives(read)
+    groups, clocks = read_collectives(session.in_rows)
     seen = 0
     for group in groups:
         ranks = listed(sorted({member.rank for member in group}))

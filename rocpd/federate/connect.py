@@ -91,8 +91,7 @@ def open_job(inputs: Inputs, how: HowToOpen, notes: Notes, all_passes: bool = Fa
     ranks = with_runs(numbered(with_machines(ranks)))
     files.index = how.index(ranks, [index.parent for index in sources.indexes])
     files.fact_store = how.facts
-    offsets = how.clock_offsets or {}
-    return Job(ranks, files, how.align, offsets, how.aligner, has_all_passes=all_passes)
+    return Job(ranks, files, how.align, how.clock_offsets or {}, how.aligner, has_all_passes=all_passes)
 
 
 def _discard(openings: Iterable[Opening]) -> None:

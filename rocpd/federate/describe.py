@@ -204,8 +204,7 @@ class Problem(NamedTuple):
     @property
     def text(self) -> str:
         """The problem in words."""
-        rows = amount(self.rows, "row")
-        return self.what.replace(_ROWS, rows, 1) if self.rows else self.what
+        return self.what.replace(_ROWS, amount(self.rows, "row"), 1) if self.rows else self.what
 
 
 class SharedProblem(NamedTuple):
@@ -217,10 +216,9 @@ class SharedProblem(NamedTuple):
 
 def shared(problems: Iterable[Problem]) -> list[SharedProblem]:
     """Put the same problems of different ranks together, in the order in which they come."""
-    by_what = by_key((problem.what, problem) for problem in problems)
     return [
         SharedProblem(tuple(each.rank for each in same), same[0]._replace(rows=sum(each.rows for each in same)).text)
-        for same in by_what.values()
+        for same in by_key((problem.what, problem) for problem in problems).values()
     ]
 
 

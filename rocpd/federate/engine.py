@@ -20,7 +20,7 @@ from rocpd.federate.open.guard import let_signals_in
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.plan.steps import Plan, Scatter, Step, Strategy, create_table, insert_text
 from rocpd.federate.result import Cursor, Rows, as_query_error, spooled
-from rocpd.federate.run.attach import ATTACH_LIMIT, attached
+from rocpd.federate.run.attach import ATTACH_LIMIT, CopiedDatabase, attached
 from rocpd.federate.run.calculated import Load, add_calculated
 from rocpd.federate.run.files import Files
 from rocpd.federate.run.pool import Share
@@ -133,8 +133,6 @@ class Engine:
 
     def _new_attached(self) -> Unifier:
         if self._is_copied:
-            from rocpd.federate.run.attach import CopiedDatabase
-
             new: Unifier = CopiedDatabase(self._shares, self._note, self._files.limits.busy_ms)
         else:
             new = attached(self._ranks, self._tables, self._files.limits.busy_ms)

@@ -182,8 +182,7 @@ class Job:
     @cached_property
     def by_run(self) -> tuple[tuple[Rank, ...], ...]:
         """The ranks of each run; those of one job are of one."""
-        runs = by_key((rank.run, rank) for rank in self.ranks)
-        return tuple(map(tuple, runs.values()))
+        return tuple(map(tuple, by_key((rank.run, rank) for rank in self.ranks).values()))
 
     @cached_property
     def programs(self) -> tuple[tuple[int, ...], ...]:

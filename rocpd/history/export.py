@@ -12,13 +12,13 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from rocpd.history.series import MetricSeries
 from rocpd.history.store import COMMAND, unit_of
 from rocpd.history.tables import labels_text, names_of
 from rocpd.table.openmetrics import END, MetricSample, escaped, family
 
 if TYPE_CHECKING:
     from rocpd.history.history import JobHistory
-    from rocpd.history.series import MetricSeries
 
 _FAMILY = "rocpd_history"
 _MEANING = {

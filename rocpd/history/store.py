@@ -246,8 +246,7 @@ def _config(run: RunProfile) -> dict[str, str]:
         COMMAND: "; ".join(facts.commands),
         **facts.environment,
     }
-    shares = _compute(run)
-    for name in (name for name, share in shares.items() if share >= _GRIDS):
+    for name in (name for name, share in _compute(run).items() if share >= _GRIDS):
         grids = {use.launch.grid for use in run.uses if use.launch.name == name and use.launch.grid}
         config[f"{GRID}{name}"] = ", ".join(sorted("x".join(map(str, grid[:3])) for grid in grids))
     return {name: value for name, value in config.items() if value}

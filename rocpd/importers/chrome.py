@@ -191,8 +191,7 @@ class ChromeRows:
 
     def _on_gpu(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return what work of GPUs has in common."""
-        name = self._tracks.get(event["tid"], "")
-        of_agent = _OF_AGENT.match(name)
+        of_agent = _OF_AGENT.match(self._tracks.get(event["tid"], ""))
         line = {field: arguments.get(field) for field in ("queue_id", "stream_id")}
         agent = self._agent(of_agent[1] if of_agent else "")
         return {"start": times[0], "end": times[1], "agent_id": agent, **line}

@@ -253,8 +253,7 @@ def good_ones(
 
 def loss_lines(imported: Mapping[Path, Imported]) -> Iterator[str]:
     """Yield one line for each kind of loss; it names the input, or how many inputs."""
-    kinds = dict.fromkeys(kind for one in imported.values() for kind in one.losses)
-    for kind in kinds:
+    for kind in dict.fromkeys(kind for one in imported.values() for kind in one.losses):
         losing = [path for path, one in imported.items() if one.losses.get(kind)]
         count = sum(imported[path].losses[kind] for path in losing)
         where = str(losing[0].name) if len(losing) == 1 else f"{len(losing)} files"

@@ -17,9 +17,9 @@ from rocpd.federate.plan.steps import Unfaithful
 from rocpd.federate.run.pool import Share
 from rocpd.federate.run.request import RankQuestion
 from rocpd.index.entries import VIEWS, IndexEntry, ValueKind
+from rocpd.index.expressions import MOST_OF_64_BITS, Typed, constant
 from rocpd.index.order import RankOrders
 from rocpd.index.selects import StoredSource, Translation, condition_of, gathered_source, translated
-from rocpd.index.typed import MOST_OF_64_BITS, Typed, constant
 from rocpd.schema.load import view
 from rocpd.schema.quote import quote_name, quote_text
 from rocpd.schema.render import RankTables, identity

@@ -2,21 +2,121 @@
 
 Only what provably means the same is translated: operands of one kind, as no column holds several. SQLite's own rules
 (affinities, truth of numbers, integer division, LIKE) are written out. What DuckDB refuses at run time, such as a sum
-beyond 64 bits, SQLite answers.
+beyond 64 bits, SQLite answers. A column holds values of one kind, or the index does without it.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from sqlglot import exp
 
-from rocpd.base import Value
+from rocpd.base import Value, frozen
 from rocpd.federate.plan.steps import Unfaithful
 from rocpd.index.entries import ValueKind
-from rocpd.index.typed import MOST_OF_64_BITS, Typed, as_real, constant, one_kind, same_kind
 from rocpd.schema.quote import quote_text
+
+MOST_OF_64_BITS = (1 << 63) - 1
+_EXACT = 1 << 53  # whole numbers up to here are doubles too
+
+
+@frozen
+class Typed:
+    """An expression of DuckDB.
+
+    Args:
+        sql: its text, in parentheses where it needs them.
+        kind: of its values.
+        literal: its value, where it is a constant.
+        is_ascii: its texts hold characters of ASCII only.
+        has_sum: the sum of its whole numbers without their signs is below 2^63, in whatever rows of a view.
+    """
+
+    sql: str
+    kind: ValueKind
+    literal: Value = None
+    is_ascii: bool = False
+    has_sum: bool = False
+
+
+def constant(value: Value) -> Typed:
+    """Return a constant.
+
+    >>> constant(3).sql, constant(None).sql
+    ('CAST(3 AS BIGINT)', 'NULL')
+
+    Raises:
+        Unfaithful: a blob, a text with a NUL, an infinite number, one that has no opposite of 64 bits.
+    """
+    if value is None:
+        return Typed("NULL", ValueKind.NULL)
+    if isinstance(value, (bool, int)) and -(1 << 63) < value < 1 << 63:
+        return Typed(f"CAST({int(value)} AS BIGINT)", ValueKind.INT, int(value))
+    if isinstance(value, float) and math.isfinite(value):
+        return Typed(f"CAST('{value!r}' AS DOUBLE)", ValueKind.REAL, value)
+    if isinstance(value, str) and "\0" not in value:
+        return Typed(quote_text(value), ValueKind.TEXT, value)
+    raise Unfaithful("a value that only SQLite has")
+
+
+def as_real(number: Typed) -> str:
+    """Return a number as a double, as SQLite turns whole numbers into reals."""
+    return number.sql if number.kind in (ValueKind.REAL, ValueKind.NULL) else f"CAST({number.sql} AS DOUBLE)"
+
+
+def same_kind(operands: Sequence[Typed]) -> tuple[str, ...]:
+    """Return what is compared, all of one kind.
+
+    SQLite compares whole numbers with reals exactly, DuckDB as doubles: one of them must be a constant that both have.
+
+    Raises:
+        Unfaithful: SQLite would convert one, or compare different kinds.
+    """
+    kinds = {operand.kind for operand in operands} - {ValueKind.NULL}
+    if ValueKind.BOOL in kinds and kinds <= {ValueKind.BOOL, ValueKind.INT, ValueKind.REAL}:
+        operands = [_as_number(operand) for operand in operands]
+        kinds = {operand.kind for operand in operands} - {ValueKind.NULL}
+    if kinds == {ValueKind.INT, ValueKind.REAL}:
+        operands = _converted(operands)
+    elif len(kinds) > 1:
+        raise Unfaithful(f"a comparison of {' with '.join(sorted(kinds))}")
+    return tuple(operand.sql for operand in operands)
+
+
+def _as_number(operand: Typed) -> Typed:
+    return Typed(f"CAST({operand.sql} AS BIGINT)", ValueKind.INT) if operand.kind is ValueKind.BOOL else operand
+
+
+def _converted(operands: Sequence[Typed]) -> list[Typed]:
+    """Return whole numbers and reals as one of both: constants become what the others are."""
+    free = {operand.kind for operand in operands if operand.literal is None} - {ValueKind.NULL}
+    if len(free) > 1:
+        raise Unfaithful("a comparison of whole numbers with reals")
+    to_real = free == {ValueKind.REAL}
+    converted = []
+    for operand in operands:
+        value = operand.literal
+        if to_real and isinstance(value, int):
+            if abs(value) > _EXACT:
+                raise Unfaithful(f"a comparison of reals with {value}")
+            operand = constant(float(value))
+        elif not to_real and isinstance(value, float):
+            if not value.is_integer() or abs(value) >= 1 << 63:
+                raise Unfaithful(f"a comparison of whole numbers with {value}")
+            operand = constant(int(value))
+        converted.append(operand)
+    return converted
+
+
+def one_kind(values: Iterable[Typed]) -> ValueKind:
+    """Return the kind that all values have, beside NULL; raises as `same_kind`."""
+    kinds = {value.kind for value in values} - {ValueKind.NULL}
+    if len(kinds) > 1:
+        raise Unfaithful(f"values of several kinds: {', '.join(sorted(kinds))}")
+    return kinds.pop() if kinds else ValueKind.NULL
+
 
 _SURE_DIGITS = 15  # of a decimal number: SQLite and Python read it as the same double
 _GLOBBED = str.maketrans({"*": "%", "?": "_", "%": "\\%", "_": "\\_", "\\": "\\\\"})
@@ -88,9 +188,6 @@ class Expressions:
             raise Unfaithful(" with ".join([type(node).__name__.lower(), *unknown]))
         return translate(self, node)
 
-    def _paren(self, node: exp.Expr) -> Typed:
-        return self.typed(node.this)
-
     def _column(self, node: exp.Expr) -> Typed:
         if not isinstance(node, exp.Column) or isinstance(node.this, exp.Star):
             raise Unfaithful("*")
@@ -105,12 +202,6 @@ class Expressions:
         if re.fullmatch(r"\d*\.?\d*(?:[eE][+-]?\d+)?", text) and len(re.sub(r"[eE].*|\D", "", text)) <= _SURE_DIGITS:
             return constant(float(text))
         raise Unfaithful(f"the number {text}")
-
-    def _null(self, _node: exp.Expr) -> Typed:
-        return constant(None)
-
-    def _truth(self, node: exp.Expr) -> Typed:
-        return constant(1 if node.this else 0)
 
     def _placeholder(self, node: exp.Expr) -> Typed:
         name = str(node.this)
@@ -158,9 +249,6 @@ class Expressions:
         left, right = self._same_kind(node.this, node.expression)
         return Typed(f"({left} IS NOT DISTINCT FROM {right})", ValueKind.BOOL)
 
-    def _is_not(self, node: exp.Expr) -> Typed:
-        return Typed(f"(NOT {self._is(node).sql})", ValueKind.BOOL)
-
     def _between(self, node: exp.Expr) -> Typed:
         value, low = self._same_kind(node.this, node.args["low"])
         value_above, high = self._same_kind(node.this, node.args["high"])
@@ -178,9 +266,6 @@ class Expressions:
     def _logic(self, node: exp.Expr) -> Typed:
         word = "AND" if isinstance(node, exp.And) else "OR"
         return Typed(f"({self.condition(node.this)} {word} {self.condition(node.expression)})", ValueKind.BOOL)
-
-    def _not(self, node: exp.Expr) -> Typed:
-        return Typed(f"(NOT {self.condition(node.this)})", ValueKind.BOOL)
 
     def _like(self, node: exp.Expr) -> Typed:
         text, pattern = self._matched(node)
@@ -300,23 +385,23 @@ def _sum(numbers: Typed, only: str) -> str:
 
 
 _TRANSLATIONS: dict[type[exp.Expr], Callable[[Expressions, exp.Expr], Typed]] = {
-    exp.Paren: Expressions._paren,
+    exp.Paren: lambda self, node: self.typed(node.this),
     exp.Column: Expressions._column,
     exp.Literal: Expressions._literal,
-    exp.Null: Expressions._null,
-    exp.Boolean: Expressions._truth,
+    exp.Null: lambda _self, _node: constant(None),
+    exp.Boolean: lambda _self, node: constant(1 if node.this else 0),
     exp.Placeholder: Expressions._placeholder,
     exp.Neg: Expressions._negated,
     **dict.fromkeys(_ARITHMETIC, Expressions._arithmetic),
     **dict.fromkeys(_COMPARISONS, Expressions._comparison),
     exp.Is: Expressions._is,
     exp.NullSafeEQ: Expressions._is,
-    exp.NullSafeNEQ: Expressions._is_not,
+    exp.NullSafeNEQ: lambda self, node: Typed(f"(NOT {self._is(node).sql})", ValueKind.BOOL),
     exp.Between: Expressions._between,
     exp.In: Expressions._in,
     exp.And: Expressions._logic,
     exp.Or: Expressions._logic,
-    exp.Not: Expressions._not,
+    exp.Not: lambda self, node: Typed(f"(NOT {self.condition(node.this)})", ValueKind.BOOL),
     exp.Like: Expressions._like,
     exp.Glob: Expressions._glob,
     exp.DPipe: Expressions._joined,

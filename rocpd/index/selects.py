@@ -18,9 +18,8 @@ from rocpd.federate.plan.scope import is_aggregated, output_index
 from rocpd.federate.plan.sqltext import read_select
 from rocpd.federate.plan.steps import Unfaithful
 from rocpd.index.entries import ValueKind
-from rocpd.index.expressions import Expressions
+from rocpd.index.expressions import Expressions, Typed, constant, one_kind
 from rocpd.index.order import Order
-from rocpd.index.typed import Typed, constant, one_kind
 from rocpd.schema.load import ViewTable
 from rocpd.schema.quote import quote_name
 

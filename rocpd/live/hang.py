@@ -213,8 +213,7 @@ def _roots(waits: Sequence[GroupWait], ranks: Mapping[int, RankProgress]) -> tup
     missing = {rank for wait in waits for rank in wait.missing}
     if gone := {rank for rank in missing if ranks[rank].is_gone}:
         return tuple(sorted(gone))
-    waiting = {rank for wait in waits if wait.missing or wait.unseen for rank in wait.waiting}
-    free = missing - waiting
+    free = missing - {rank for wait in waits if wait.missing or wait.unseen for rank in wait.waiting}
     # Whose host waits for its GPU may wait for a receive before, which is no operation of the group.
     busy = {rank for rank in free if not _waits_for_gpu(ranks[rank])}
     busy = busy or {rank for rank in missing if ranks[rank].calls and not _waits_for_gpu(ranks[rank])}

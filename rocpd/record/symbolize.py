@@ -79,8 +79,7 @@ def symbolize(
         known = _frames(tool, files, places)
         for path, name in names.items():
             _rename(temporary / name, stacks[path], known)
-    found = sum(build_id in files for build_id, _ in places)
-    return Named(len(names), len(places), len(known), found)
+    return Named(len(names), len(places), len(known), sum(build_id in files for build_id, _ in places))
 
 
 @frozen

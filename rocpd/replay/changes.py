@@ -29,7 +29,7 @@ from rocpd.base.option import regular_expression
 from rocpd.facts.agent_time import PAUSE
 from rocpd.facts.columns import grouped, nth_of, numbered, runs
 from rocpd.facts.communication.collectives import listed
-from rocpd.facts.host_calls import HostCall, host_call
+from rocpd.facts.regions import HostCall, host_call
 from rocpd.facts.timeline import COMMUNICATION, COMPUTE, COPIES
 from rocpd.replay.blame import Blaming
 from rocpd.replay.causes import Cause, CauseKind

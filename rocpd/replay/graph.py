@@ -28,10 +28,9 @@ import numpy as np
 from rocpd.base import NULL, Flags, Ints, by_key, frozen
 from rocpd.facts.agent_time import PAUSE, History, read_history
 from rocpd.facts.columns import EqualColumns, distinct, first_of, grouped, nth_of, numbered
-from rocpd.facts.host_calls import HostCall
 from rocpd.facts.operations import OperationNames, Ops, kinds_of, read_ops
 from rocpd.facts.rank import RankReading
-from rocpd.facts.regions import read_ranges, read_steps
+from rocpd.facts.regions import HostCall, read_ranges, read_steps
 from rocpd.facts.timeline import COMMUNICATION, COMPUTE, Course, outermost
 from rocpd.replay.points import (
     NO_EDGES,

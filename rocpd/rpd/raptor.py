@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from types import TracebackType
+from typing import TYPE_CHECKING, Self, TextIO
 
 if TYPE_CHECKING:
-    from types import TracebackType
-    from typing import Self
-
     import pandas as pd
 
     from rocpd.federate.select.window import Window

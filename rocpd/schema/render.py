@@ -14,21 +14,7 @@ from dataclasses import field
 from functools import cached_property
 
 from rocpd.base import frozen
-from rocpd.schema.load import (
-    OPTIONAL_TABLES,
-    RANK_HOST_OF_V,
-    RPDS,
-    STRING,
-    TABLES,
-    VIEWS,
-    Lookup,
-    View,
-    ViewTable,
-    columns_used,
-    replace_relations,
-    table,
-    view,
-)
+from rocpd.schema import load
 from rocpd.schema.quote import quote_name, quote_text
 
 COMPOUND_LIMIT = 500
@@ -207,9 +193,9 @@ def _by_their_names(sql: str, names: Sequence[str], tables: RankTables) -> str |
 
     None where a table lacks or has other rows or columns, or a name may stand for something else.
     """
-    if not names or _OTHER_STARS.search(STRING.sub("", sql)) or keyed_views(sql):
+    if not names or _OTHER_STARS.search(load.STRING.sub("", sql)) or keyed_views(sql):
         return None
-    if any("rocpd_" in literal for literal in STRING.findall(sql)):
+    if any("rocpd_" in literal for literal in load.STRING.findall(sql)):
         return None
     if tables.guid is not None and re.search(r"(?i)\bguid\b", sql):
         return None
@@ -239,8 +225,8 @@ def outside_of(base: str) -> str:
 
 def relations(ranks: Sequence[RankTables]) -> tuple[str, ...]:
     """Return the names of all that can be selected from: tables of the contract, further ones of the files, views."""
-    extra = {base for tables in ranks for base in tables.columns} - set(TABLES)
-    return (*TABLES, *sorted(extra), *VIEWS)
+    extra = {base for tables in ranks for base in tables.columns} - set(load.TABLES)
+    return (*load.TABLES, *sorted(extra), *load.VIEWS)
 
 
 @functools.lru_cache(64)  # rank after rank runs the same statements
@@ -251,9 +237,9 @@ def named(sql: str, known: tuple[str, ...]) -> tuple[str, ...]:
     """
     words = set(re.findall(r"\w+", sql.lower()))
     wanted = {name for name in known if name.lower() in words}
-    for name in reversed(VIEWS):
+    for name in reversed(load.VIEWS):
         if name in wanted:
-            wanted.update(view(name).reads)
+            wanted.update(load.view(name).reads)
     return tuple(name for name in known if name in wanted)
 
 
@@ -263,18 +249,18 @@ def views_over(tables: Collection[str]) -> tuple[str, ...]:
     RPD's names are 28 kB of text: merged files have them, others when a statement names one.
     """
     wanted: set[str] = set()
-    for name in reversed([name for name in VIEWS if name not in RPDS]):
+    for name in reversed([name for name in load.VIEWS if name not in load.RPDS]):
         optional = _optional_tables(name)
         if name in wanted or not optional or not optional.isdisjoint(tables):
-            wanted.update((name, *view(name).reads))
-    return tuple(name for name in VIEWS if name in wanted)
+            wanted.update((name, *load.view(name).reads))
+    return tuple(name for name in load.VIEWS if name in wanted)
 
 
 @functools.cache
 def _optional_tables(name: str) -> frozenset[str]:
-    chosen = view(name)
-    below = (_optional_tables(other) for other in chosen.reads if other in VIEWS)
-    return frozenset(each.table for each in chosen.tables if each.table in OPTIONAL_TABLES).union(*below)
+    chosen = load.view(name)
+    below = (_optional_tables(other) for other in chosen.reads if other in load.VIEWS)
+    return frozenset(each.table for each in chosen.tables if each.table in load.OPTIONAL_TABLES).union(*below)
 
 
 def select_text(relation: str, ranks: Sequence[RankTables]) -> str:
@@ -286,9 +272,9 @@ def select_text(relation: str, ranks: Sequence[RankTables]) -> str:
     A view of a single rank gets an empty second part: SQLite then reads it as a table of its own, leaves unused joins
     out (measured: twice as fast) and can index it for a join of two views, which otherwise takes quadratic time.
     """
-    if relation not in VIEWS:
+    if relation not in load.VIEWS:
         return _base(relation, ranks)
-    chosen = view(relation)
+    chosen = load.view(relation)
     with_rank = bool(ranks) and ranks[0].rank is not None
     if not chosen.per_rank:
         return _over_views(chosen, with_rank)
@@ -302,10 +288,10 @@ def select_text(relation: str, ranks: Sequence[RankTables]) -> str:
 
 
 def rank_select(
-    chosen: View,
+    chosen: load.View,
     tables: RankTables,
     items: Mapping[str, str] | None = None,
-    joins: Sequence[ViewTable] | None = None,
+    joins: Sequence[load.ViewTable] | None = None,
     where: str = "",
 ) -> str:
     """Return the SELECT of a view over the tables of one rank.
@@ -330,7 +316,7 @@ def rank_select(
     return text + (f"\nGROUP BY {chosen.group_by}" if chosen.group_by else "")
 
 
-def identity(chosen: View, tables: RankTables) -> dict[str, str]:
+def identity(chosen: load.View, tables: RankTables) -> dict[str, str]:
     """Return the columns that a view of rows ends with: `rank` and, where it has none, `hostname`."""
     if tables.rank is None:
         return {}
@@ -343,26 +329,26 @@ def aggregate_text(name: str) -> str:
 
     A + in ORDER BY, which changes no value, is left out: it is for SQLite, and parsers drop it.
     """
-    return view(name).select.replace("ORDER BY\n    +", "ORDER BY\n    ")
+    return load.view(name).select.replace("ORDER BY\n    +", "ORDER BY\n    ")
 
 
-def _over_views(chosen: View, with_rank: bool) -> str:
+def _over_views(chosen: load.View, with_rank: bool) -> str:
     if with_rank:
-        return chosen.select.replace(RANK_HOST_OF_V, ', V."rank", V."hostname"')
+        return chosen.select.replace(load.RANK_HOST_OF_V, ', V."rank", V."hostname"')
     if not chosen.names_rank:
-        return chosen.select.replace(RANK_HOST_OF_V, "")
-    rows = (view(name) for name in chosen.reads if name in VIEWS and view(name).is_rows)
-    text = replace_relations(chosen.select, {each.name: _with_identity(each) for each in rows})
-    return text.replace(RANK_HOST_OF_V, "")
+        return chosen.select.replace(load.RANK_HOST_OF_V, "")
+    rows = (load.view(name) for name in chosen.reads if name in load.VIEWS and load.view(name).is_rows)
+    text = load.replace_relations(chosen.select, {each.name: _with_identity(each) for each in rows})
+    return text.replace(load.RANK_HOST_OF_V, "")
 
 
-def _with_identity(rows: View) -> str:
+def _with_identity(rows: load.View) -> str:
     """The source of a view of rows with `rank` and `hostname`, which views stored for one rank leave out."""
     host = "" if _has_hostname(rows) else ', (SELECT "hostname" FROM "rocpd_info_node" LIMIT 1) AS "hostname"'
     return f'(SELECT *, 0 AS "rank"{host} FROM {quote_name(rows.name)})'
 
 
-def _has_hostname(chosen: View) -> bool:
+def _has_hostname(chosen: load.View) -> bool:
     return any(column.name == "hostname" for column in chosen.columns)
 
 
@@ -387,7 +373,7 @@ _GUID_OF_ITEMS = "\0column"
 @functools.lru_cache(256)
 def _columns_of(relation: str, shapes: tuple[tuple[str, ...], ...]) -> tuple[str, ...]:
     """Return the columns of a base table: those of the contract, then all that any rank has."""
-    columns = {c.name.lower(): c.name for c in (table(relation).columns if relation in TABLES else ())}
+    columns = {c.name.lower(): c.name for c in (load.table(relation).columns if relation in load.TABLES else ())}
     for column in itertools.chain.from_iterable(shapes):
         columns.setdefault(column.lower(), column)
     return tuple(columns.values())
@@ -411,13 +397,13 @@ def _lacking(columns: tuple[str, ...], in_file: tuple[str, ...]) -> tuple[str, .
     return tuple(column for column in columns if column.lower() not in have)
 
 
-def _joined(tables: RankTables, used: ViewTable) -> str:
+def _joined(tables: RankTables, used: load.ViewTable) -> str:
     """The line of a FROM that joins a rank's table as the view does."""
     condition = f"ON {used.condition}" if used.condition else ""
     return " ".join(filter(None, (used.join, _reference(tables, used), used.alias, condition)))
 
 
-def _reference(tables: RankTables, used: ViewTable) -> str:
+def _reference(tables: RankTables, used: load.ViewTable) -> str:
     """A rank's table, wrapped only where the file lacks a column that the view reads."""
     in_file = tables.columns.get(used.table, ())
     missing = [f"NULL AS {quote_name(column)}" for column in _lacking(used.columns, in_file)]
@@ -444,9 +430,9 @@ _NAME = r"\bkeyed__\w+|\blookup__\w+"
 
 
 @functools.cache
-def lookups(name: str) -> dict[str, Lookup]:
+def lookups(name: str) -> dict[str, load.Lookup]:
     """Return column -> how it is looked up, for the columns of a view that an id in its first table leads to."""
-    chosen = view(name)
+    chosen = load.view(name)
     main = {f"{each.alias}.{column}" for each in chosen.tables[:1] for column in each.columns}
     return {column.name: column.lookup for column in chosen.columns if column.lookup and column.lookup.key in main}
 
@@ -470,14 +456,14 @@ def keyed_text(name: str, tables: RankTables, sql: str) -> str:
     """Return the SELECT that defines one of these views over a rank, with the columns that `sql` names."""
     kind, _, rest = name.partition("__")
     base, _, column = rest.partition("__")
-    if base not in VIEWS:
+    if base not in load.VIEWS:
         raise ValueError(name)
     return _keyed(base, tables, sql) if kind == "keyed" else _values(base, column, tables)
 
 
 def _keyed(name: str, tables: RankTables, sql: str) -> str:
     """The view with keys, without columns that are not named and joins that only those need: SQLite may keep them."""
-    chosen = view(name)
+    chosen = load.view(name)
     words = set(re.findall(r"\w+", sql.lower()))
     items = {column.name: column.expression for column in chosen.columns}
     items |= {f"{column}__key": lookup.key for column, lookup in lookups(name).items()}
@@ -485,14 +471,14 @@ def _keyed(name: str, tables: RankTables, sql: str) -> str:
     return rank_select(chosen, tables, items | identity(chosen, tables), _needed(chosen, items.values()))
 
 
-def _needed(chosen: View, expressions: Iterable[str]) -> tuple[ViewTable, ...]:
+def _needed(chosen: load.View, expressions: Iterable[str]) -> tuple[load.ViewTable, ...]:
     """The tables that expressions over a view need: a LEFT JOIN by id adds no row and takes none away."""
-    used = {alias for sql in (*expressions, chosen.where, chosen.group_by) for alias, _ in columns_used(sql)}
+    used = {alias for sql in (*expressions, chosen.where, chosen.group_by) for alias, _ in load.columns_used(sql)}
     needed = []
     for each in reversed(chosen.tables):
         if each.alias in used or not (each.key and each.join == "LEFT JOIN"):
             needed.append(each)
-            used.update(alias for alias, _ in columns_used(each.condition))
+            used.update(alias for alias, _ in load.columns_used(each.condition))
     return tuple(reversed(needed))
 
 

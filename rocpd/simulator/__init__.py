@@ -1,9 +1,9 @@
 """A deterministic training job, written as rocprofv3 writes one: for the demo, tests and benchmarks.
 
-`options` is what is asked for. `job_plan` decides everything before a row is written, and is the answer key: `layout`
-which ranks belong together, `plants` what can be planted, `conditions` whom it strikes, how fast everything is and what
-clocks show, `timing` when everything happens. `workload` has the calls of a rank, written with `script` from `kernels`
-as a template, and says what of it is recorded. `job` writes files: `stamp` makes rows of templates,
+`options` is what is asked for, and what can be planted. `job_plan` decides everything before a row is written, and is
+the answer key: `layout` which ranks belong together, `conditions` whom planted facts strike, how fast everything is and
+what clocks show, `timing` when everything happens. `workload` has the calls of a rank, written with `script` from
+`kernels` as a template, and says what of it is recorded. `job` writes files: `stamp` makes rows of templates,
 `identity` and `samples` what they refer to; `faults` damage them.
 
 What makes jobs is imported when first used: the command line needs the options alone.

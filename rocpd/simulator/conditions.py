@@ -14,8 +14,7 @@ import numpy as np
 
 from rocpd.base import Flags, Floats, Ints, frozen
 from rocpd.simulator.layout import GroupKind, RankGroup, layout_of, places_of
-from rocpd.simulator.options import JobOptions
-from rocpd.simulator.plants import INTERMITTENT_EVERY, SLOW_COLLECTIVES_EVERY, Plant, Planting
+from rocpd.simulator.options import INTERMITTENT_EVERY, SLOW_COLLECTIVES_EVERY, JobOptions, Plant, Planting
 
 _STRUCK_SHARE = 3  # of the steps, one in so many is over when a GPU is throttled or slower, or a clock steps
 

@@ -20,8 +20,7 @@ from rocpd.schema.write import Writer, create
 from rocpd.simulator import faults, workload
 from rocpd.simulator.job_plan import JobPlan, RankPlan, plan
 from rocpd.simulator.kineto import KinetoOptions, write_kineto
-from rocpd.simulator.options import JobOptions
-from rocpd.simulator.plants import Plant
+from rocpd.simulator.options import JobOptions, Plant
 from rocpd.simulator.script import Template, word
 from rocpd.simulator.stamp import Stamp, StepBatch, TemplateColumns, end_of, identity_of, open_trace, write_symbols
 from rocpd.simulator.workload import Recording

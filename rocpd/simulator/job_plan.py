@@ -18,8 +18,7 @@ from rocpd.schema.versions import VERSIONS
 from rocpd.simulator import timing, workload
 from rocpd.simulator.conditions import Conditions, NodeClock, PlantedFact, conditions, make_clock, planted
 from rocpd.simulator.layout import ExchangeKind, GroupKind, Layout, RankGroup, layout_of, places_of
-from rocpd.simulator.options import CounterSet, JobOptions, check
-from rocpd.simulator.plants import Plant, Planting, parse
+from rocpd.simulator.options import CounterSet, JobOptions, Plant, Planting, check, parse
 from rocpd.simulator.script import Template
 from rocpd.simulator.timing import Meeting, RoundProgram, Timing
 from rocpd.simulator.workload import SPECIAL_EVERY, Recording, Role

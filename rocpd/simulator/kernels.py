@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from rocpd.base import frozen
-from rocpd.simulator.plants import Plant, Planting
+from rocpd.simulator.options import Plant, Planting
 
 SMALL_MICROS = 3.0
 """How long a kernel takes where work is cut into small ones [us]."""

@@ -32,8 +32,7 @@ from rocpd.schema.quote import quote_name, quote_text
 from rocpd.schema.versions import suffix_of
 from rocpd.simulator.job_plan import JobPlan, RankPlan
 from rocpd.simulator.layout import ExchangeRequest, Layout
-from rocpd.simulator.options import JobOptions, Rccl
-from rocpd.simulator.plants import Plant
+from rocpd.simulator.options import JobOptions, Plant, Rccl
 from rocpd.simulator.script import Exchange, elements_of
 from rocpd.simulator.stamp import end_of, identity_of
 

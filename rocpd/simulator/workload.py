@@ -15,8 +15,7 @@ from rocpd.schema.trace.events import MARKER_RANGE
 from rocpd.simulator.hardware import MEMORY_BYTES
 from rocpd.simulator.kernels import HOTTEST, KERNELS, Kernel, kernels_of
 from rocpd.simulator.layout import ExchangeKind, ExchangeRequest, GroupKind, Layout
-from rocpd.simulator.options import Rccl
-from rocpd.simulator.plants import Plant, Planting
+from rocpd.simulator.options import Plant, Planting, Rccl
 from rocpd.simulator.samples import MARK, SMI_TRACKS, of_kernels
 from rocpd.simulator.script import (
     COMM,
@@ -238,8 +237,7 @@ class Role:
         factor = self.planting.size(Plant.PROFILER_COST, 1.0)
         gap = int(self.planting.size(Plant.LAUNCH_BOUND, 0.0) * 1000)
         gap += _SMALL_KERNEL_GAP if Plant.SMALL_KERNELS in self.planting else 0
-        counters = of_kernels(self.planting.counts_much)
-        return Script(self.kernels, counters, factor, gap)
+        return Script(self.kernels, of_kernels(self.planting.counts_much), factor, gap)
 
 
 def streams_of(layout: Layout) -> tuple[int, ...]:

@@ -395,8 +395,7 @@ def _profiles(reading: Reading) -> Iterator[FlameProfile]:
     Raises:
         RocpdError: no program counters were sampled.
     """
-    divisions = sampled_kernels(asked(reading))
-    for key, kernels in in_order(divisions):
+    for key, kernels in in_order(sampled_kernels(asked(reading))):
         stacks = [
             ([name or "unknown kernel", *path], samples)
             for name, kernel in _by_samples(kernels)

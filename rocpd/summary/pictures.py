@@ -12,9 +12,8 @@ from rocpd.base import by_key
 from rocpd.summary.grouping import order_of
 from rocpd.summary.result import Summary, by_front
 from rocpd.table.cell import one_line, shorten, shorten_apart
-from rocpd.table.human import readable
+from rocpd.table.human import LONGEST, MOST_LINES, Curve, Shade, curves, heat_map, matrix, mixed, parts, readable
 from rocpd.table.palette import COLOURS, GREEN, PURPLE, SKY, Colour, Screen
-from rocpd.table.pictures import LONGEST, MOST_LINES, Curve, Shade, curves, heat_map, matrix, mixed, parts
 
 _LONGEST = 16  # characters of a name in a matrix
 _NUMBERS = "the numbers: --format csv"
@@ -68,10 +67,9 @@ def _labels(groups: Sequence[Sequence[_Course]]) -> list[str]:
     known = [*dict.fromkeys(hosts)]
     short = dict(zip(known, shorten_apart(known, LONGEST - 1 - max(map(len, labels))), strict=True))
     width = max(map(len, short.values()))
-    before = ["", *hosts]
     return [
         f"{'' if host == last else short[host]:{width}} {label}"
-        for label, host, last in zip(labels, hosts, before, strict=False)
+        for label, host, last in zip(labels, hosts, ["", *hosts], strict=False)
     ]
 
 

@@ -13,7 +13,7 @@ from statistics import median
 from rocpd.base import Row, by_key
 from rocpd.chart.model import BarPart, Bars, Chart, Columns, Flames, Lines, MarkedPoint, Matrix, Point, Series, Timeline
 from rocpd.chart.plot import chart_of
-from rocpd.facts.stacks import CALLS, FUNCTIONS, SAMPLES
+from rocpd.facts.regions import CALLS, FUNCTIONS, SAMPLES
 from rocpd.facts.units import slow_beyond
 from rocpd.schema.rules.kernel_categories import load
 from rocpd.summary.grouping import order_of

@@ -109,6 +109,10 @@ def _totals(name: str, summary: str, recordable: Recordable | None = None) -> An
     return Analysis(f"rocpd.summary.kernels.totals:{name}", (name,), summary, recordable=recordable, is_total=True)
 
 
+_MATCHED = ("collectives", "stragglers", "waits")
+_COMPARED = ("imbalance", *_MATCHED)
+_EXPOSED = ("exposed-communication", "exposed-parts")  # parts of the tables of ranks
+
 SUMMARIES: dict[str, Analysis] = {
     analysis.tables[0]: analysis
     for analysis in (
@@ -226,40 +230,15 @@ SUMMARIES: dict[str, Analysis] = {
         ),
         Analysis(
             "rocpd.summary.communication.ranks:ranks",
-            (
-                "ranks",
-                "imbalance",
-                "collectives",
-                "stragglers",
-                "waits",
-                "causes",
-                "communication",
-                "transfers",
-                "exposed-communication",
-                "exposed-parts",
-                "steps",
-                "phases",
-                "heat",
-            ),
+            ("ranks", *_COMPARED, "causes", "communication", "transfers", *_EXPOSED, "steps", "phases", "heat"),
             "balance of ranks, who waits for whom in collectives, spread of steps, rank × time",
             ("categories", "step_marker", "bins", "everything"),
             by=DIVISIONS_OF_TIME,
-            by_launch=("collectives", "stragglers", "waits"),
+            by_launch=_MATCHED,
             divided_by=By.RANK,
-            compares=("imbalance", "collectives", "stragglers", "waits"),
+            compares=_COMPARED,
             recordable=Recordable.KERNELS,
-            of_one_job=(
-                "imbalance",
-                "collectives",
-                "stragglers",
-                "waits",
-                "causes",
-                "communication",
-                "exposed-communication",
-                "exposed-parts",
-                "steps",
-                "heat",
-            ),
+            of_one_job=(*_COMPARED, "causes", "communication", *_EXPOSED, "steps", "heat"),
             costly=("phases",),  # they match calls and operations once more
             in_overview=True,
         ),

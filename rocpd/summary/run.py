@@ -1,38 +1,35 @@
-"""Runs analyses by name: those of `SUMMARIES` and those of other packages; several read each rank once."""
+"""Runs analyses by name: those of `SUMMARIES` and those of other packages; several read each rank once.
+
+Also their tables as SQL has them: columns of the table, then those of divisions, and options as arguments.
+"""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
 from functools import partial
 from itertools import chain
 from typing import Any, TypeAlias, cast
 
-from rocpd.base import Progress, RocpdError, UsageError, entries
+from rocpd.base import Progress, RocpdError, Row, UsageError, Value, entries
 from rocpd.base.boundary import each_for_itself
+from rocpd.base.option import Option
 from rocpd.base.stages import InTurn, Stage
 from rocpd.facts.rank import LAUNCHES, By, Options
 from rocpd.facts.recorders import Recordable, recorder_of
 from rocpd.facts.units import read_first
 from rocpd.federate.federation import Federation, Notes
 from rocpd.federate.open.identify import Rank
+from rocpd.federate.relation import Given, JobRelation
 from rocpd.federate.result import Result, Rows
 from rocpd.federate.run.rank_reader import Works
 from rocpd.federate.select.selection import Selection
+from rocpd.schema.calculated import Argument, CalculatedColumn, CalculatedTable
 from rocpd.schema.rules.kernel_names import KernelNames
+from rocpd.summary import registry
 from rocpd.summary.reading import DIVISIONS, RankAnswers, Reading, Tables
-from rocpd.summary.registry import (
-    OF_ONE_JOB,
-    OVERVIEW,
-    SUMMARIES,
-    TABLES,
-    Analysis,
-    joined_analyses,
-    known_analyses,
-    tables_of,
-    values_of,
-)
-from rocpd.summary.result import Summary
+from rocpd.summary.result import Field, Summary, away_from_page
 
 _MOST_ANSWERS = 128
 """RankAnswers of ranks to analyses that are in memory at once, each of about a megabyte for 300,000 events."""
@@ -50,16 +47,16 @@ Function: TypeAlias = Callable[[Reading], "Iterable[Summary | RankAnswers[Any]]"
 def summary(session: Federation, name: str, by: By | None, names: KernelNames, asked: Mapping[str, object]) -> Summary:
     """Return one table, such as `kernels`, `gaps` or `stragglers`; as `rocpd.Session.summary`."""
     (analysis,) = planned([name])
-    values = values_of(analysis, _find(analysis), asked)
+    values = registry.values_of(analysis, _find(analysis), asked)
     for table in run(session, name, Options(by, names, **entries.fields_of(Options, values))):
-        if table.name == name or name not in TABLES:
+        if table.name == name or name not in registry.TABLES:
             return table
     raise RocpdError(f"{name}: the analysis returned no such table")
 
 
 def analyses() -> Result:
     """Return the analyses that `Session.summary` knows: columns `analysis`, `tables`, `what`."""
-    rows = [(name, ", ".join(analysis.tables), analysis.help) for name, analysis in known_analyses().items()]
+    rows = [(name, ", ".join(analysis.tables), analysis.help) for name, analysis in registry.known_analyses().items()]
     return Result(lambda: Rows(("analysis", "tables", "what"), iter(rows)))
 
 
@@ -75,8 +72,8 @@ def run(
 
 def stages(analyses: Collection[str]) -> dict[Stage, float]:
     """Return the stages of a command that runs analyses in one pass, and how many there are of each."""
-    count = sum(len(joined_analyses()) if name == OVERVIEW else 1 for name in analyses)
-    blame = {Stage.BLAME: 1} if {"ranks", OVERVIEW} & {*analyses} else {}
+    count = sum(len(registry.joined_analyses()) if name == registry.OVERVIEW else 1 for name in analyses)
+    blame = {Stage.BLAME: 1} if {"ranks", registry.OVERVIEW} & {*analyses} else {}
     return {Stage.FIRST: 1, Stage.READING: count, Stage.TABLES: count, **blame}
 
 
@@ -91,10 +88,10 @@ def planned(names: Iterable[str]) -> dict[str, frozenset[str]]:
     """
     wanted: dict[str, frozenset[str]] = {}
     for name in names:
-        analyses = SUMMARIES if name in TABLES else known_analyses()
-        analysis = tables_of(analyses).get(name)
+        analyses = registry.SUMMARIES if name in registry.TABLES else registry.known_analyses()
+        analysis = registry.tables_of(analyses).get(name)
         if analysis is None:
-            hint = entries.near(name, tables_of(analyses), "`rocpd summary --list` shows all")
+            hint = entries.near(name, registry.tables_of(analyses), "`rocpd summary --list` shows all")
             raise UsageError(f"no summary is called {name}", hint)
         tables = frozenset(analyses[analysis].tables if name == analysis else (name,))
         wanted[analysis] = wanted.get(analysis, frozenset()) | tables
@@ -203,7 +200,7 @@ def tables_of_some(
 
 def _tables_or_why_not(session: Federation, tables: Iterable[Summary]) -> dict[str, Summary] | str:
     try:
-        return {table.name: table for table in tables if session.runs == 1 or table.name not in OF_ONE_JOB}
+        return {table.name: table for table in tables if session.runs == 1 or table.name not in registry.OF_ONE_JOB}
     except UsageError:
         raise
     except RocpdError as error:
@@ -254,7 +251,7 @@ def _run(reading: Reading, name: str, tables: frozenset[str]) -> Tables:
     analysis = _find(name)
     tables = _without_comparison(reading, analysis, tables)
     if reading.by and not divides(analysis, tables, reading.by):
-        known = ", ".join(name for name, other in SUMMARIES.items() if reading.by in other.by)
+        known = ", ".join(name for name, other in registry.SUMMARIES.items() if reading.by in other.by)
         undivided = [name] if reading.by not in analysis.by else sorted(tables)
         verb = "is" if len(undivided) == 1 else "are"
         raise RocpdError(f"{', '.join(undivided)} {verb} not divided by {reading.by}", f"by {reading.by}: {known}")
@@ -292,19 +289,19 @@ def _with_hints(function: Function, reading: Reading, recordable: Recordable | N
         raise RocpdError(error.message, how) from error
 
 
-def divides(analysis: Analysis, tables: frozenset[str], by: By) -> bool:
+def divides(analysis: registry.Analysis, tables: frozenset[str], by: By) -> bool:
     """Whether one of some tables of an analysis can be divided so."""
     return by in analysis.by and not (by in LAUNCHES and analysis.by_launch and tables.isdisjoint(analysis.by_launch))
 
 
-def is_divided(table: Summary, analysis: Analysis, by: By) -> bool:
+def is_divided(table: Summary, analysis: registry.Analysis, by: By) -> bool:
     """Whether a table has a row for each of what it was asked by, or compares these."""
     defined = table.definition.fields
     compares = table.name in analysis.compares or table.fields[-len(defined) :] != defined
     return compares or {field.name for field in DIVISIONS[by]} <= set(table.columns)
 
 
-def _without_comparison(reading: Reading, analysis: Analysis, tables: frozenset[str]) -> frozenset[str]:
+def _without_comparison(reading: Reading, analysis: registry.Analysis, tables: frozenset[str]) -> frozenset[str]:
     """Return the tables without those that separate runs can't have; note that they are not one job.
 
     Raises:
@@ -321,5 +318,76 @@ def _without_comparison(reading: Reading, analysis: Analysis, tables: frozenset[
     return tables - frozenset(analysis.of_one_job)
 
 
-def _find(name: str) -> Analysis:
-    return SUMMARIES.get(name) or known_analyses()[name]
+def _find(name: str) -> registry.Analysis:
+    return registry.SUMMARIES.get(name) or registry.known_analyses()[name]
+
+
+_WHOLE = "all"
+
+
+def relation_of(name: str) -> JobRelation:
+    """Return a table of an analysis, such as `largest-gaps`, as a table of SQL."""
+    analysis = registry.SUMMARIES[registry.TABLES[name]]
+    definition = entries.load(f"{analysis.home.partition(':')[0]}:TABLES", name)[name]
+    ways = tuple(by for by in By if divides(analysis, frozenset([name]), by))
+    fields = [*definition.fields, *(field for by in ways for field in DIVISIONS[by])]
+    names = {field.name for field in fields}
+    arguments = [divided_by(*ways)] if ways else []
+    for option in analysis.options:
+        if option.name not in names:
+            values = tuple(option.kind) if issubclass(option.kind, StrEnum) else ()
+            default = cast("Value", option.default)
+            arguments.append(Argument(option.name, option.help.rstrip("."), default, values))
+    columns, is_large = columns_of(*fields), analysis.reads_late
+    about = away_from_page(definition.doc)
+    table = CalculatedTable(name.replace("-", "_"), about, columns, tuple(arguments), is_large=is_large)
+    return JobRelation(table, partial(_rows, name=name, columns=[column.name for column in columns]))
+
+
+def columns_of(*fields: Field) -> tuple[CalculatedColumn, ...]:
+    """Return columns of tables as those of SQL, each name once."""
+    columns: dict[str, CalculatedColumn] = {}
+    for field in fields:
+        columns.setdefault(field.name, CalculatedColumn(field.name, field.unit, away_from_page(field.doc)))
+    return tuple(columns.values())
+
+
+def divided_by(*ways: By) -> Argument:
+    """Return the argument that divides a table, as `--by` does."""
+    return Argument("divided_by", "what the job is divided into; its columns are NULL without", _WHOLE, (_WHOLE, *ways))
+
+
+def division(given: Given) -> By | None:
+    """Return what a statement divides a table by; None: nothing."""
+    by = given.get("divided_by", _WHOLE)
+    return None if by == _WHOLE else By(str(by))
+
+
+def note_empty(session: Federation, table: str, error: RocpdError) -> None:
+    """Note why a table has no rows: the job lacks what it needs.
+
+    Raises:
+        RocpdError: the error is about something else: an option, a file.
+    """
+    if type(error) is not RocpdError:
+        raise error
+    session.note("; ".join(filter(None, (f"{table} is empty: {error.message}", error.hint))))
+
+
+def _value(option: Option, value: Value) -> object:
+    """Return what SQL gave for an option; it has no type for yes and no but 1 and 0."""
+    return bool(value) if option.kind is bool and value in (0, 1) else value
+
+
+def _rows(session: Federation, given: Given, *, name: str, columns: Sequence[str]) -> Iterator[Row]:
+    """Yield the rows of a table, by the names of its columns: what divides may put others in the place of some."""
+    options = registry.SUMMARIES[registry.TABLES[name]].options
+    asked = {option.name: _value(option, given[option.name]) for option in options if option.name in given}
+    try:
+        table = summary(session, name, division(given), KernelNames.DISPLAY, asked)
+    except RocpdError as error:
+        note_empty(session, name.replace("-", "_"), error)
+        return
+    places = [table.columns.index(column) if column in table.columns else None for column in columns]
+    for row in table:
+        yield tuple(None if place is None else row[place] for place in places)

@@ -68,8 +68,7 @@ def shorten_apart(texts: Sequence[str], width: int) -> list[str]:
 
 def alike(texts: Iterable[str], short: Mapping[str, str]) -> list[list[str]]:
     """Return the texts that are different and look the same, together."""
-    groups = by_key((short[text], text) for text in texts)
-    return [group for group in groups.values() if len(group) > 1]
+    return [group for group in by_key((short[text], text) for text in texts).values() if len(group) > 1]
 
 
 def _digested(text: str, width: int, size: int) -> str:

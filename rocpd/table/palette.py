@@ -41,30 +41,15 @@ GREY = Colour(190, 190, 190)
 
 COLOURS: Mapping[str, Colour] = {
     # categories of kernels, as schema/rules/data/categories.toml has them
-    "GEMM": BLUE,
-    "attention": GREEN,
-    "communication": RED,
-    "elementwise": SKY,
-    "reduction": PURPLE,
-    "copy": ORANGE,
+    "GEMM": BLUE, "attention": GREEN, "communication": RED, "elementwise": SKY, "reduction": PURPLE, "copy": ORANGE,
     "other": GREY,
     # parts of the time of a GPU, and of a step
-    "compute": BLUE,
-    "exposed communication": RED,
-    "hidden communication": PURPLE,
-    "exposed copies": ORANGE,
-    "copies": ORANGE,
-    "idle": GREY,
+    "compute": BLUE, "exposed communication": RED, "hidden communication": PURPLE, "exposed copies": ORANGE,
+    "copies": ORANGE, "idle": GREY,
     # domains of events
-    "KERNELS": BLUE,
-    "MEMORY_COPIES": ORANGE,
-    "MEMORY_ALLOCATIONS": YELLOW,
-    "SCRATCH_MEMORY": PURPLE,
-    "HIP": SKY,
-    "HSA": GREY,
-    "RCCL": RED,
-    "MARKERS": GREEN,
-}
+    "KERNELS": BLUE, "MEMORY_COPIES": ORANGE, "MEMORY_ALLOCATIONS": YELLOW, "SCRATCH_MEMORY": PURPLE, "HIP": SKY,
+    "HSA": GREY, "RCCL": RED, "MARKERS": GREEN,
+}  # fmt: skip
 """Name of a category of kernels, a part of time or a domain -> its colour."""
 
 _OTHERS = (YELLOW, SKY, PURPLE, ORANGE, GREEN)

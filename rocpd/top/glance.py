@@ -11,9 +11,8 @@ from typing import Any
 
 from rocpd.base import Row, amount, by_key, frozen
 from rocpd.facts.communication.collectives import listed
-from rocpd.table.human import Head, readable, write_readable
+from rocpd.table.human import Head, readable, spark, write_readable
 from rocpd.table.palette import Screen
-from rocpd.table.pictures import spark
 
 VERSION = 1
 """Of the JSON, which docs/top.md describes; counts changes that break readers."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rocpd.advice.registry import RULES, known_rules
-from rocpd.simulator.plants import Plant
+from rocpd.simulator.options import Plant
 from rocpd.summary.run import planned
 from tests.advice.jobs import advice_on, reasons, rules_of
 from tests.advice.test_counted import GOOD as COUNTED

@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 from rocpd.agents.document import MOST_BYTES
-from rocpd.agents.inputs import Admitted
 from rocpd.agents.questions import QUESTIONS
+from rocpd.agents.server import Admitted
 from rocpd.base import UsageError
 from rocpd.view.desk import ViewedJob
 from tests.agents.conftest import Call

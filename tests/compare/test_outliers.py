@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from rocpd.compare.comparison import compare
+from rocpd.compare.comparison import compare, outlying_steps
 from rocpd.compare.options import DiffOptions
-from rocpd.compare.outliers import outlying_steps
 from rocpd.compare.run_profile import STEPS, WINDOW, RunFacts, RunProfile
 from rocpd.simulator import JobOptions, plan, simulate
 from tests.compare.test_diff import STEP, profile_of

@@ -23,8 +23,7 @@ from rocpd.federate.limits import Limits
 from rocpd.federate.plan.steps import Unfaithful
 from rocpd.index.build import build
 from rocpd.index.entries import VIEWS, ValueKind
-from rocpd.index.expressions import Expressions
-from rocpd.index.typed import Typed
+from rocpd.index.expressions import Expressions, Typed
 from rocpd.schema.load import VIEWS as ALL_VIEWS
 from rocpd.simulator import JobOptions, simulate
 from tests.build import GPU, TraceBuilder

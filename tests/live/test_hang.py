@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rocpd.agents.answers import answers
+from rocpd.agents.questions import answers
 from rocpd.live.hang import Hanging, judged
 from rocpd.live.progress import SILENT_NS, Life, RankProgress
 from rocpd.schema.live_state import ABORTED, CROWDED, SIZE_UNKNOWN, GroupState, LiveState, ThreadState

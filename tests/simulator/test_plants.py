@@ -16,7 +16,7 @@ from rocpd.base import UsageError
 from rocpd.simulator import JobOptions, plan, simulate
 from rocpd.simulator.hardware import MEMORY_BYTES
 from rocpd.simulator.job_plan import JobPlan
-from rocpd.simulator.plants import Plant, parse
+from rocpd.simulator.options import Plant, parse
 from tests.simulator.jobs import read, rows
 from tests.soak import sample
 

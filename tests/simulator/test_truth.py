@@ -10,7 +10,7 @@ import pytest
 
 from rocpd.simulator import PROFILES, JobOptions, plan, simulate
 from rocpd.simulator.job_plan import JobPlan
-from rocpd.simulator.plants import Plant
+from rocpd.simulator.options import Plant
 from tests.simulator.jobs import read, rows
 
 Job = tuple[JobPlan, list[apsw.Connection]]

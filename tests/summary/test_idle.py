@@ -11,7 +11,7 @@ import pytest
 import rocpd
 from rocpd.base import RocpdError
 from rocpd.simulator import JobOptions, simulate
-from rocpd.simulator.plants import Plant
+from rocpd.simulator.options import Plant
 from tests.build import GPU2, TraceBuilder
 from tests.conftest import OpenJob
 from tests.summary.cells import cells

@@ -22,7 +22,7 @@ from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import RankReader, RankTask, run_task
 from rocpd.simulator import JobOptions, plan, simulate
 from rocpd.simulator.job_plan import JobPlan
-from rocpd.simulator.plants import Plant
+from rocpd.simulator.options import Plant
 from rocpd.summary.reading import Reading
 from rocpd.summary.registry import SUMMARIES, TABLES
 from rocpd.summary.run import planned, run_planned

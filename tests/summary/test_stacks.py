@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import rocpd
 from rocpd.base import RocpdError
 from rocpd.facts.rank import By, Options
-from rocpd.facts.stacks import frame_of, frames_of
+from rocpd.facts.regions import frame_of, frames_of
 from rocpd.summary.host.calls import folded_stacks, speedscope_stacks
 from rocpd.summary.reading import Reading
 from tests.build import TraceBuilder

@@ -7,8 +7,8 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rocpd.table.human import Curve, Shade, bar, columns, curves, heat_map, matrix, parts, shade, spark
 from rocpd.table.palette import BLUE, FEW, MANY, RED, Screen
-from rocpd.table.pictures import Curve, Shade, bar, columns, curves, heat_map, matrix, parts, shade, spark
 
 _ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 _SHARES = st.floats(0, 1)

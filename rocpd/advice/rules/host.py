@@ -8,7 +8,7 @@ from dataclasses import replace
 from rocpd.advice.case import COPIES, HIP, KERNELS, LEAST_GAIN, CannotLookError, Case, short, some
 from rocpd.advice.rule import Need, Rule, Threshold
 from rocpd.facts.agent_time import BETWEEN, HOST
-from rocpd.facts.host_calls import HostCall
+from rocpd.facts.regions import HostCall
 from rocpd.replay.changes import FREE, Change, without_calls
 from rocpd.summary.findings import Confidence, Finding
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from rocpd.advice.case import HIP, Case, some
 from rocpd.advice.rule import Need, Rule, Threshold
-from rocpd.facts.host_calls import launches_kernel
 from rocpd.facts.recorders import Recordable, TraceProfiler
+from rocpd.facts.regions import launches_kernel
 from rocpd.summary.findings import Confidence, Finding, Verdict
 
 _PREFIX = "trace."

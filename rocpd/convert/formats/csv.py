@@ -24,22 +24,10 @@ import numpy as np
 from rocpd.base import AmdVersion, Ints, Progress
 from rocpd.base.output import check_free, complete_or_nothing
 from rocpd.base.texts import json_object
-from rocpd.convert import deliver
+from rocpd.convert import deliver, view_reader
 from rocpd.convert.formats.csv_files import RANK, CsvFile, columns_read, files_of
 from rocpd.convert.formats.csv_lines import cells_of, lines, quoted
 from rocpd.convert.options import ConvertOptions
-from rocpd.convert.view_reader import (
-    Coded,
-    ReferenceTables,
-    Values,
-    ViewReader,
-    ViewRows,
-    as_coded,
-    damage_line,
-    joined,
-    listed,
-    take,
-)
 from rocpd.facts.columns import all_texts, grouped
 from rocpd.facts.spread import Moments
 from rocpd.federate.federation import Federation
@@ -91,7 +79,7 @@ def write(session: Federation, options: ConvertOptions, progress: Progress | Non
             written += files.paths
     _note_left_out(session, left)
     if damaged:
-        session.note(damage_line("csv", damaged, "texts are written as they are, the rest is left empty"))
+        session.note(view_reader.damage_line("csv", damaged, "texts are written as they are, the rest is left empty"))
     return tuple(written)
 
 
@@ -191,16 +179,16 @@ class _Source:
 
     def __init__(self, reader: RankReader, files: Sequence[CsvFile]) -> None:
         self.files = files
-        self._references = ReferenceTables(reader)
-        self._categories = all_texts(reader, "rocpd_string", "string")
-        self._calls: dict[str, ViewRows | None] = {}
+        self._references = view_reader.ReferenceTables(reader)
+        self._categories = all_texts(reader)
+        self._calls: dict[str, view_reader.ViewRows | None] = {}
         self.damaged = Counter[str]()
 
-    def rows(self, file: CsvFile) -> list[ViewRows]:
+    def rows(self, file: CsvFile) -> list[view_reader.ViewRows]:
         """Return the rows of a file, those of each of its views."""
         return [rows for view in file.views if (rows := self._rows(file, view)) and rows.count]
 
-    def _rows(self, file: CsvFile, view: str) -> ViewRows | None:
+    def _rows(self, file: CsvFile, view: str) -> view_reader.ViewRows | None:
         if not file.categories:
             return self._read(view, file.where)
         if view not in self._calls:
@@ -209,8 +197,8 @@ class _Source:
         rows = self._calls[view]
         return rows and rows.take(np.isin(rows.ints("category"), chosen))
 
-    def _read(self, view: str, where: str = "") -> ViewRows | None:
-        reader = ViewReader(self._references, view, columns_read(view, self.files), where)
+    def _read(self, view: str, where: str = "") -> view_reader.ViewRows | None:
+        reader = view_reader.ViewReader(self._references, view, columns_read(view, self.files), where)
         rows = reader.read_all()
         self.damaged.update({f"{view}.{column}": count for column, count in reader.damaged.items()})
         return rows
@@ -228,7 +216,9 @@ class _Source:
         return left
 
 
-def _in_order(file: CsvFile, views: Sequence[ViewRows], options: ConvertOptions) -> Iterator[list[Values]]:
+def _in_order(
+    file: CsvFile, views: Sequence[view_reader.ViewRows], options: ConvertOptions
+) -> Iterator[list[view_reader.Values]]:
     """Yield the cells of rows in order of start and id, some thousand at a time."""
     start, number = (np.concatenate([rows.ints(name) for rows in views]) for name in ("start", "id"))
     order: Ints = np.lexsort((number, start))
@@ -238,23 +228,26 @@ def _in_order(file: CsvFile, views: Sequence[ViewRows], options: ConvertOptions)
         return
     columns = [_concatenated(parts) for parts in zip(*(_cells(file, rows, options) for rows in views), strict=True)]
     for rows in chunks:
-        yield [Coded(c.codes[rows], c.texts) if isinstance(c, Coded) else take(c, rows) for c in columns]
+        yield [
+            view_reader.Coded(c.codes[rows], c.texts) if isinstance(c, view_reader.Coded) else view_reader.take(c, rows)
+            for c in columns
+        ]
 
 
-def _concatenated(parts: Sequence[Values]) -> Values:
+def _concatenated(parts: Sequence[view_reader.Values]) -> view_reader.Values:
     """Return a column of several views as one; of numbers and texts, which a damaged file mixes, come texts."""
     arrays = [part for part in parts if isinstance(part, np.ndarray)]
     if len(arrays) == len(parts) and len({array.dtype for array in arrays}) == 1:
-        return joined(arrays)
-    texts = (cells_of(part) if isinstance(part, np.ndarray) else listed(part) for part in parts)
-    return Coded.of(itertools.chain.from_iterable(texts))
+        return view_reader.joined(arrays)
+    texts = (cells_of(part) if isinstance(part, np.ndarray) else view_reader.listed(part) for part in parts)
+    return view_reader.Coded.of(itertools.chain.from_iterable(texts))
 
 
-def _cells(file: CsvFile, rows: ViewRows, options: ConvertOptions) -> list[Values]:
+def _cells(file: CsvFile, rows: view_reader.ViewRows, options: ConvertOptions) -> list[view_reader.Values]:
     return [cell.make(rows, options) for _, cell in file.all_columns(options.with_rank)]
 
 
-def _groups(file: CsvFile, views: Sequence[ViewRows], options: ConvertOptions) -> Groups:
+def _groups(file: CsvFile, views: Sequence[view_reader.ViewRows], options: ConvertOptions) -> Groups:
     groups: Groups = {}
     for rows in views:
         add_stats(groups, stats_of(file.name_cell.make(rows, options), rows.ints("start"), rows.ints("end")))
@@ -278,9 +271,9 @@ Groups = dict[str, Moments]
 """Statistics by name."""
 
 
-def stats_of(names: Values, start: Ints, end: Ints) -> Groups:
+def stats_of(names: view_reader.Values, start: Ints, end: Ints) -> Groups:
     """Return the statistics of durations by name; rows with invalid timestamps count as calls, not as time."""
-    coded = as_coded(names)
+    coded = view_reader.as_coded(names)
     texts = [*coded.texts, ""]
     length, valid = end - start, valid_times(start, end)
     groups: Groups = {}

@@ -24,8 +24,7 @@ from rocpd.convert.gather.derived import STEP
 from rocpd.convert.model import Annotation, Counters, Instants, Ragged, RankEvents, Slices, Track, TrackKind
 from rocpd.convert.options import ConvertOptions
 from rocpd.facts.columns import TextCodes, distinct, grouped
-from rocpd.facts.regions import Steps
-from rocpd.facts.stacks import frames_of
+from rocpd.facts.regions import Steps, frames_of
 from rocpd.federate.federation import Federation
 from rocpd.schema.rules.categories import trace_category
 
@@ -141,8 +140,7 @@ def packets(events: RankEvents, sequence: int, pid: int | None = None) -> Iterat
     uuids = _uuids(events, nodes, sequence)
     stacks = SampledStacks(events, sequence if pid is None else pid)
     encoder = Encoder(events, sequence, uuids, stacks)
-    defaults = pb.text(_DEFAULTS, pb.number(58, _BOOTTIME))
-    yield _plain_packet(sequence, _STATE_CLEARED, defaults)
+    yield _plain_packet(sequence, _STATE_CLEARED, pb.text(_DEFAULTS, pb.number(58, _BOOTTIME)))
     yield from (
         _plain_packet(sequence, NEEDS_STATE, pb.text(_DESCRIPTOR, descriptor))
         for descriptor in _descriptors(events, nodes, sequence << 32, pid)

@@ -111,7 +111,7 @@ class Context:
         self.damage = damage
         self.titles = titles
         self.kernel_categories = kernel_categories.load(None)
-        self.strings = {i: text for i, text in all_texts(reader, "rocpd_string", "string").items() if text is not None}
+        self.strings = {i: text for i, text in all_texts(reader).items() if text is not None}
         events.agents = _agent_labels(reader, options.agent_index_value or AgentIndex.TYPE_RELATIVE, "{} {}")
         self._agents_of_counters = _agent_labels(reader, options.agent_index_value or AgentIndex.RELATIVE, "{} [{}]")
         events.gpus = [number for (number,) in reader.rows(GPUS)]

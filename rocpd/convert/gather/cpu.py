@@ -18,7 +18,7 @@ from rocpd.convert.gather.lanes import spread
 from rocpd.convert.model import Annotation, Counters, Instants, Ragged, Slices, Track, TrackKind
 from rocpd.convert.view_reader import json_value
 from rocpd.facts.columns import Select, distinct, find_rows, look_up, per_id, statement
-from rocpd.facts.stacks import has_frames
+from rocpd.facts.regions import has_frames
 from rocpd.facts.timeline import waiting
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.schema.rules.categories import NOT_DRAWN, is_marker, marker_categories

@@ -28,8 +28,7 @@ def spread(tracks: Tracks, track: Ints, start: Ints, end: Ints) -> Ints:
     for (index,), rows in grouped([track]):
         nests = tracks.all[index].nests
         # Outer slices first where slices nest; zero-length ones first where they follow each other.
-        order = np.lexsort((-end[rows] if nests else end[rows], start[rows]))
-        rows = rows[order]
+        rows = rows[np.lexsort((-end[rows] if nests else end[rows], start[rows]))]
         s, e = start[rows], end[rows]
         if np.all(s[1:] >= np.maximum.accumulate(e)[:-1]) or (nests and _nests(s[s < e], e[s < e])):
             continue

@@ -92,8 +92,7 @@ def dispatch_counters(context: Context, read: Values, sums: DispatchValues, disp
     result = []
     for (agent, counter), rows in grouped([agents, sums.counter]):
         name = context.counter_track(agent, read.names.texts[counter])
-        unit = read.units.get(counter, "")
-        shown = Track(name, TrackKind.COUNTER, unit=unit, agent=agent)
+        shown = Track(name, TrackKind.COUNTER, unit=read.units.get(counter, ""), agent=agent)
         track = context.events.tracks.index(("pmc", agent, counter), shown)
         rows = rows[np.lexsort((end[rows], start[rows]))]
         time, value = _steps(start[rows], end[rows], sums.value[rows])

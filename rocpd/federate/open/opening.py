@@ -57,8 +57,7 @@ def lines_of(notes: Iterable[FileNote], files: int) -> Iterator[str]:
     >>> list(lines_of([FileNote(Path(f"rank{n}.db"), "empty", True) for n in range(5)], 8))
     ['left out: 5 of 8 files: empty: rank0.db, rank1.db, rank2.db …']
     """
-    same = by_key(((note.left_out, note.of_any), note) for note in notes)
-    for first, *others in same.values():
+    for first, *others in by_key(((note.left_out, note.of_any), note) for note in notes).values():
         if not others:
             yield first.text
             continue

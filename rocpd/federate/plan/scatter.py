@@ -306,8 +306,7 @@ class _Split:
             index = output_index(node, self._tree)
             if index is None or node.name.lower() in self._inputs:
                 raise Unfaithful(f"the column {node.name} outside GROUP BY")
-            aliased = self._tree.expressions[index].this
-            return exp.Paren(this=self._over_gathered(aliased))
+            return exp.Paren(this=self._over_gathered(self._tree.expressions[index].this))
         if isinstance(node, exp.Star):
             raise Unfaithful("* beside aggregates")
         if isinstance(node, exp.Window):
@@ -378,8 +377,7 @@ class _Split:
 
     def _total(self, node: exp.Expr, value: exp.Expr) -> exp.Expr:
         """Return what an average divides: the sum if the statement has it too, else a total, which cannot overflow."""
-        wanted = self._canonical_aggregate(_filtered_like(node, exp.Sum(this=value.copy())))
-        if wanted in self._sums:
+        if self._canonical_aggregate(_filtered_like(node, exp.Sum(this=value.copy()))) in self._sums:
             return exp.Sum(this=value.copy())
         return exp.Anonymous(this="TOTAL", expressions=[value.copy()])
 

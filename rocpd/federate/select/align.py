@@ -12,11 +12,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
-from rocpd.base import Row, UsageError, by_key, frozen
+from rocpd.base import Ints, Row, UsageError, by_key, frozen
 from rocpd.schema.rules.events import OPERATIONS, POINTS, SPANS, VALID_POINT, VALID_TIMES
 
 if TYPE_CHECKING:
-    from rocpd.base import Ints
     from rocpd.federate.open.identify import Rank
     from rocpd.federate.select.clocks import ClockJump, ClockLine
 

@@ -11,17 +11,16 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from rocpd.base import RocpdError, UsageError, few, frozen
+from rocpd.base import RocpdError, Row, UsageError, few, frozen
 from rocpd.base.option import regular_expression
+from rocpd.federate.select.align import Shift, TimeLine
 from rocpd.federate.select.selection import Launches, of_launching_stacks
 from rocpd.schema.rules.events import OPERATIONS, VALID_TIMES
 from rocpd.schema.rules.kernel_names import matches, names_of_kernels
 from rocpd.schema.rules.steps import MarkerRange, step_times
 
 if TYPE_CHECKING:
-    from rocpd.base import Row
     from rocpd.federate.run.rank_reader import MapRanks, RankReader
-    from rocpd.federate.select.align import Shift, TimeLine
 
 
 @frozen

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from rocpd.base import RocpdError, UsageError, frozen
+from rocpd.federate.select.align import TimeLine
 from rocpd.federate.select.selection import Counting, Cut, Part
 from rocpd.schema.rules.steps import STEP_MARKER, is_step
 
 if TYPE_CHECKING:
     from fractions import Fraction
 
-    from rocpd.federate.select.align import TimeLine
     from rocpd.federate.select.landmarks import Sides, WholeTrace
 
 _POINT = r"(?P<sign>[+-]?)(?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,2})?)\s*(?P<unit>%|ns|us|µs|ms|s)?"

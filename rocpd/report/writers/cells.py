@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from rocpd.report.model import Column, Counts, Name, Table
 from rocpd.summary.findings import JOB, Finding
 from rocpd.table.cell import one_line
-from rocpd.table.human import brief, readable
-from rocpd.table.pictures import spark
+from rocpd.table.human import brief, readable, spark
 
 MOST_ROWS = 32
 """Rows of a table on a page; workbooks have more."""

@@ -18,22 +18,8 @@ from pathlib import Path
 from rocpd.base import by_key
 from rocpd.chart.draw import NARROW, Dot, Rect, Stroke, draw, spark_svg, svg
 from rocpd.chart.model import WORK, Timeline
+from rocpd.report import model
 from rocpd.report.contents import section_of
-from rocpd.report.model import (
-    COMMANDS,
-    Block,
-    Column,
-    Conclusion,
-    Counts,
-    Figure,
-    Findings,
-    Folded,
-    Name,
-    Report,
-    Section,
-    Table,
-    Text,
-)
 from rocpd.report.writers.cells import MOST_ROWS, heads, rest, shown, word
 from rocpd.summary.findings import Finding
 from rocpd.table.cell import one_line, shorten
@@ -44,7 +30,7 @@ _DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"  # 
 _UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
 
-def write_html(report: Report, path: Path) -> None:
+def write_html(report: model.Report, path: Path) -> None:
     """Write the page."""
     path.write_text(html(report), encoding="utf-8", errors="backslashreplace")
 
@@ -53,7 +39,7 @@ _WORDS, _WHOLE = re.compile(r"(?<!\S)-\S+"), r'<span class="whole">\g<0></span>'
 """Options in a title, which no line divides after the hyphens."""
 
 
-def html(report: Report) -> str:
+def html(report: model.Report) -> str:
     """Return the page."""
     script, css = (Path(__file__).parent / "report.js").read_text(encoding="utf-8"), style()
     rules = ["default-src 'none'", "img-src data:", "base-uri 'none'", "form-action 'none'"]
@@ -78,7 +64,7 @@ def html(report: Report) -> str:
     )
 
 
-def body(sections: Iterable[Section]) -> str:
+def body(sections: Iterable[model.Section]) -> str:
     """Return sections alone, without page and script; those without data are one line at the end."""
     known = list(sections)
     empty = [section for section in known if section.is_empty]
@@ -86,7 +72,7 @@ def body(sections: Iterable[Section]) -> str:
     return shown + (_without_data(empty) if empty else "")
 
 
-def _without_data(sections: Sequence[Section]) -> str:
+def _without_data(sections: Sequence[model.Section]) -> str:
     """Return the titles of sections without data; unfolded, why there is none."""
     titles = ", ".join(_text(section.title) for section in sections)
     reasons = "".join(
@@ -105,14 +91,14 @@ def _text(value: object) -> str:
     return escape(one_line(value))
 
 
-def _section(section: Section) -> Iterator[str]:
+def _section(section: model.Section) -> Iterator[str]:
     name = _text(section.name)
     yield f'<section id="{name}" aria-labelledby="{name}-title">\n<h2 id="{name}-title">{_text(section.title)}</h2>\n'
     if section.is_folded:
-        titles = ", ".join(_text(block.title) for block in section.blocks if isinstance(block, Table))
+        titles = ", ".join(_text(block.title) for block in section.blocks if isinstance(block, model.Table))
         yield f"<details><summary>{titles}</summary>\n"
     for number, block in enumerate(section.blocks):
-        if number and isinstance(block, Table) and not section.is_folded:
+        if number and isinstance(block, model.Table) and not section.is_folded:
             yield f"<details><summary>{_text(block.title)}</summary>\n"
             yield from _block(block, section.name)
             yield "</details>\n"
@@ -123,23 +109,23 @@ def _section(section: Section) -> Iterator[str]:
     yield "</section>\n"
 
 
-def _block(block: Block, section: str) -> Iterator[str]:
+def _block(block: model.Block, section: str) -> Iterator[str]:
     match block:
-        case Text():
+        case model.Text():
             yield f"<p>{quoted(_text(block.text))}</p>\n"
-        case Folded():
+        case model.Folded():
             items = "".join(f"<li>{quoted(_text(line))}</li>\n" for line in block.lines)
             yield f"<details><summary>{_text(block.title)}</summary>\n<ul>\n{items}</ul>\n</details>\n"
-        case Findings():
+        case model.Findings():
             yield from _findings(block, section)
-        case Table():
+        case model.Table():
             yield f'<h3>{_text(block.title)}</h3>\n<p class="dim">{_text(block.doc)}</p>\n'
             yield from table_html(block)
-        case Figure():
+        case model.Figure():
             yield from _figure(block)
 
 
-def _findings(block: Findings, here: str) -> Iterator[str]:
+def _findings(block: model.Findings, here: str) -> Iterator[str]:
     yield '<ol class="findings">\n'
     for conclusion in block.conclusions:
         finding = conclusion.finding
@@ -160,14 +146,14 @@ def _place(finding: Finding) -> str:
     return "".join(f' data-{name}="{_text(value)}"' for name, value in places if value is not None and finding.window)
 
 
-def _notes(conclusion: Conclusion) -> str:
-    shown = ((name, (command if name in COMMANDS else quoted)(_text(text))) for name, text in conclusion.notes)
+def _notes(conclusion: model.Conclusion) -> str:
+    shown = ((name, (command if name in model.COMMANDS else quoted)(_text(text))) for name, text in conclusion.notes)
     cells = by_key((name, f"<dd>{text}</dd>") for name, text in shown)  # a name stands once, before all that it is of
     notes = "".join(f"<dt>{name}</dt>{''.join(texts)}" for name, texts in cells.items())
     return f'<dl class="parts">{notes}</dl>' if notes else ""
 
 
-def _figure(figure: Figure) -> Iterator[str]:
+def _figure(figure: model.Figure) -> Iterator[str]:
     name = _text(figure.name)
     zoom = f' data-zoom="{name}-data"' if isinstance(figure.chart, Timeline) else ""
     yield f'<figure id="{name}-figure"{zoom}>\n<figcaption><b>{_text(figure.chart.title)}</b> '
@@ -183,7 +169,7 @@ def _figure(figure: Figure) -> Iterator[str]:
     yield "</details>\n</figure>\n"
 
 
-def table_html(table: Table) -> Iterator[str]:
+def table_html(table: model.Table) -> Iterator[str]:
     """Yield a table, and how many rows it leaves out."""
     label = _text(table.title)
     yield f'<div class="table {_text(table.name)}" tabindex="0" role="region" aria-label="{label}">'
@@ -200,10 +186,10 @@ def table_html(table: Table) -> Iterator[str]:
     yield f'<p class="more">{quoted(_text(more))}</p>\n' if more else ""
 
 
-def _cell(value: object, column: Column) -> str:
-    if isinstance(value, Counts):
+def _cell(value: object, column: model.Column) -> str:
+    if isinstance(value, model.Counts):
         return f"<td>{spark_svg(value.counts, _text(value.title))}</td>"
-    if isinstance(value, Name):
+    if isinstance(value, model.Name):
         return f'<td title="{_text(shorten(value.full, _LONGEST))}">{_text(value.short)}</td>'
     text = escape(shown(value, column))
     if isinstance(value, (int, float)) and column.is_number:
@@ -212,7 +198,7 @@ def _cell(value: object, column: Column) -> str:
     return f'<td class="n">{text}</td>' if column.is_number else f"<td>{text}</td>"
 
 
-def _data(report: Report) -> Iterator[str]:
+def _data(report: model.Report) -> Iterator[str]:
     """Yield what the script zooms into, as JSON in which nothing ends the element that holds it."""
     for figure in report.figures():
         chart = figure.chart

@@ -19,7 +19,7 @@ from rocpd.report.writers.cells import MOST_ROWS, heads, lines, rest, word
 from rocpd.report.writers.html import table_html
 from rocpd.table import markdown
 from rocpd.table.cell import one_line
-from rocpd.table.pictures import shade
+from rocpd.table.human import shade
 
 _WIDTH, _MOST_RANKS = 100, 64  # of a time line in characters
 

@@ -19,21 +19,7 @@ from PIL import Image
 
 from rocpd.base import amount
 from rocpd.chart.draw import SIZE, Dot, Drawing, Pixels, Rect, Stroke, Word
-from rocpd.report.model import (
-    COMMANDS,
-    Block,
-    Column,
-    Conclusion,
-    Counts,
-    Figure,
-    Findings,
-    Folded,
-    Name,
-    Report,
-    Section,
-    Table,
-    Text,
-)
+from rocpd.report import model
 from rocpd.report.writers.cells import heads, rest, shown, word
 from rocpd.table.cell import one_line, shorten, shorten_apart
 from rocpd.table.human import readable
@@ -57,7 +43,7 @@ _SCALED = ("", "ns", "bytes", "%", "GB/s", "GiB/s", "GiB", "MHz", "ppm")  # unit
 _INK, _DIM = (28, 30, 33), (86, 91, 98)
 
 
-def write_pdf(report: Report, path: Path) -> None:
+def write_pdf(report: model.Report, path: Path) -> None:
     """Write the pages."""
     pages = _Pages(report.title)
     pages.about(report)
@@ -89,12 +75,12 @@ class _Pages(FPDF):
         self._font(8, _DIM)
         self.cell(0, 4, str(self.page_no()), align="R")
 
-    def about(self, report: Report) -> None:
+    def about(self, report: model.Report) -> None:
         """Write what the report is about."""
         self._paragraph(report.title, 15, 7, is_bold=True)
         self._paragraph(f"{report.inputs} · made by {report.made_by}")
 
-    def section(self, section: Section) -> None:
+    def section(self, section: model.Section) -> None:
         """Write a section; it is a bookmark."""
         self._room(15 + max(map(self._least, section.blocks[:1]), default=15))
         self.ln(5)
@@ -106,41 +92,41 @@ class _Pages(FPDF):
         for block in section.blocks:
             self._block(block)
 
-    def _least(self, block: Block) -> float:
+    def _least(self, block: model.Block) -> float:
         """Return the height of what has to be on one page at the start of a block [mm]."""
         match block:
-            case Figure():
+            case model.Figure():
                 return _SMALLEST * block.drawing.height * self._scale(block.drawing) + 15
-            case Table():
+            case model.Table():
                 rows = len(block.rows)
                 return 20 + _LINE * (rows if rows <= _TOGETHER else 2)
             case _:
                 return 12
 
-    def _block(self, block: Block) -> None:
+    def _block(self, block: model.Block) -> None:
         match block:
-            case Text():
+            case model.Text():
                 self._font(9.5)
                 self._indented(block.text, 0, 4.6)
-            case Folded():
+            case model.Folded():
                 self._room(self._least(block))
                 self._paragraph(f"{block.title}:")
                 for line in block.lines:
                     self._indented(line, 3, 4)
                 self.ln(2)
-            case Findings():
+            case model.Findings():
                 for conclusion in block.conclusions:
                     self._conclusion(conclusion)
-            case Table():
+            case model.Table():
                 self._table(block)
-            case Figure():
+            case model.Figure():
                 self._room(self._least(block))
                 self._paragraph(block.chart.title, 9.5, 5, is_bold=True)
                 self._paragraph(block.description)
                 self._draw(block.drawing)
                 self._table(block.table)
 
-    def _conclusion(self, conclusion: Conclusion) -> None:
+    def _conclusion(self, conclusion: model.Conclusion) -> None:
         before = word(conclusion.finding)
         colour = RED if before.startswith("Problem") else GREEN if before.startswith("Fine") else GREY
         self._room(12 + 5 * len(conclusion.notes))
@@ -152,7 +138,7 @@ class _Pages(FPDF):
             self.set_x(_MARGIN + 3)
             self.cell(12, 4, name)
             self._font(8)
-            self._indented(f"`{text}`" if name in COMMANDS else text, 15, 4)
+            self._indented(f"`{text}`" if name in model.COMMANDS else text, 15, 4)
         self.set_fill_color(*colour)
         if self.page == page:
             self.rect(_MARGIN, top, 1.2, self.y - top, style="F")
@@ -196,7 +182,7 @@ class _Pages(FPDF):
         if self.y + height > self.h - 15:
             self.add_page()
 
-    def _table(self, table: Table) -> None:
+    def _table(self, table: model.Table) -> None:
         self._room(self._least(table))
         self.ln(1.5)
         self._paragraph(table.title, 9.5, 5, is_bold=True)
@@ -211,7 +197,7 @@ class _Pages(FPDF):
             rows, texts = [row[:-left_out] for row in rows], [cells[:-left_out] for cells in texts]
         widths = self._squeezed(widths[: len(names)])
         for place in range(len(names)):
-            if any(isinstance(row[place], Name) for row in rows):
+            if any(isinstance(row[place], model.Name) for row in rows):
                 column = self._apart([cells[place] for cells in texts], widths[place])
                 texts = [[*cells[:place], text, *cells[place + 1 :]] for cells, text in zip(texts, column, strict=True)]
         self._heads(names, widths, table)
@@ -225,14 +211,16 @@ class _Pages(FPDF):
             self._paragraph(note) if note else None
         self.ln(2)
 
-    def _cell_text(self, cell: object, place: int, table: Table) -> str:
+    def _cell_text(self, cell: object, place: int, table: model.Table) -> str:
         column = table.columns[place]
         if column.unit not in _SCALED and isinstance(cell, (int, float)):
             return readable(cell)  # the unit of a counter is longer than the number
-        text = "" if isinstance(cell, Counts) else shown(cell, column)
+        text = "" if isinstance(cell, model.Counts) else shown(cell, column)
         return self._shown(shorten(text, _LONGEST if len(table.columns) <= _FEW else _LONGEST_CELL))
 
-    def _widths(self, names: Sequence[str], texts: Sequence[Sequence[str]], columns: Sequence[Column]) -> list[float]:
+    def _widths(
+        self, names: Sequence[str], texts: Sequence[Sequence[str]], columns: Sequence[model.Column]
+    ) -> list[float]:
         """Return how wide each column would be [mm]."""
         self._font(7.5, is_bold=True)
         widths = [min(_WIDEST_HEAD, self.get_string_width(name) + 2.5) for name in names]
@@ -258,17 +246,17 @@ class _Pages(FPDF):
             widths = [min(width, cut) for width in widths]
         return [width * room / sum(widths) if sum(widths) > room * 0.6 else width for width in widths]
 
-    def _heads(self, names: Sequence[str], widths: Sequence[float], table: Table) -> None:
+    def _heads(self, names: Sequence[str], widths: Sequence[float], table: model.Table) -> None:
         self._font(7.5, is_bold=True)
         self.set_fill_color(240, 241, 243)
         for name, width, column in zip(names, widths, table.columns, strict=True):
             self.cell(width, _LINE + 0.6, self._fitting(name, width), align="R" if column.is_number else "L", fill=True)
         self.ln(_LINE + 0.6)
 
-    def _row(self, row: Sequence[object], cells: Sequence[str], widths: Sequence[float], table: Table) -> None:
+    def _row(self, row: Sequence[object], cells: Sequence[str], widths: Sequence[float], table: model.Table) -> None:
         self._font(7.5)
         for cell, text, width, column in zip(row, cells, widths, table.columns, strict=True):
-            if isinstance(cell, Counts):
+            if isinstance(cell, model.Counts):
                 self._spark(cell.counts)
             self._font_of(text, column, width)
             self.cell(width, _LINE, self._fitting(text, width), align="R" if column.is_number else "L")
@@ -276,7 +264,7 @@ class _Pages(FPDF):
         self.set_draw_color(225, 227, 230)
         self.line(_MARGIN, self.y, _MARGIN + sum(widths), self.y)
 
-    def _font_of(self, text: str, column: Column, width: float = math.inf) -> None:
+    def _font_of(self, text: str, column: model.Column, width: float = math.inf) -> None:
         """Set the font of a cell: that of code, where it has the characters and there is the room [mm]."""
         self.set_font("courier", size=7.5 * _CODE)
         is_code = column.name in _OF_CODE and text.isascii()

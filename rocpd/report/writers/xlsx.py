@@ -21,8 +21,7 @@ from rocpd.report.model import Block, Counts, Figure, Findings, Folded, Name, Re
 from rocpd.report.writers.cells import word
 from rocpd.report.writers.pictures import ZOOM, png_of
 from rocpd.table.cell import one_line, shorten
-from rocpd.table.human import CHANCE
-from rocpd.table.pictures import spark
+from rocpd.table.human import CHANCE, spark
 
 _MADE = datetime(2000, 1, 1, tzinfo=UTC)  # the same bytes each time
 _LONGEST = 32_000  # characters

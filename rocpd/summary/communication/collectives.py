@@ -33,8 +33,7 @@ from rocpd.facts.communication.members import CLASSES, arrivals, channels_of
 from rocpd.facts.communication.transfers import Partners
 from rocpd.facts.operations import OperationNames, Ops
 from rocpd.facts.rank import By, RankReading
-from rocpd.facts.regions import RankSteps, steps_of
-from rocpd.facts.stacks import frame_of, frames_of
+from rocpd.facts.regions import RankSteps, frame_of, frames_of, steps_of
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.rank_reader import Fact, RankReader
 from rocpd.federate.select.selection import Selection

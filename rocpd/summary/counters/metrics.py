@@ -28,10 +28,9 @@ from rocpd.schema.rules.kernel_categories import Categories, is_communication, l
 from rocpd.summary.counters.counters import are_counted, each_program, not_counted
 from rocpd.summary.findings import Confidence, Finding, Verdict
 from rocpd.summary.grouping import Sums, merge, order_of
-from rocpd.summary.in_sql import columns_of, divided_by, division
 from rocpd.summary.reading import DIVISIONS, RankAnswers, Reading, Tables
 from rocpd.summary.result import Field, Summary, by_name, table_of
-from rocpd.summary.run import planned, run_planned
+from rocpd.summary.run import columns_of, divided_by, division, planned, run_planned
 
 _DIFFERENT = 0.05  # means of ratios and ratios of sums that differ by more say different things
 _LONGER, _SHORTER = 1.1, 0.25  # counted cycles by those that the highest clock allows

@@ -29,9 +29,8 @@ from rocpd.chart.model import FlameFrame, Flames
 from rocpd.facts.columns import Names, different, grouped, numbered
 from rocpd.facts.operations import OperationNames, read_ops
 from rocpd.facts.rank import LANES, By, Key, RankReading
-from rocpd.facts.regions import RankRegions, depths, nest_times, own_times, read_regions
+from rocpd.facts.regions import RankRegions, depths, frame_of, nest_times, own_times, read_regions
 from rocpd.facts.spread import total
-from rocpd.facts.stacks import frame_of
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import Fact
 from rocpd.schema.rules.launch import launching_regions

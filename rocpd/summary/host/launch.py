@@ -21,7 +21,6 @@ import numpy as np
 from rocpd.base import NULL, Flags, Floats, Ints, Row
 from rocpd.facts.agent_time import HOST, QUEUED, UNKNOWN, AgentTime, cause_code, read_agent_times, read_history
 from rocpd.facts.columns import distinct, grouped
-from rocpd.facts.host_calls import HostCall
 from rocpd.facts.operations import (
     COPY,
     Links,
@@ -35,7 +34,7 @@ from rocpd.facts.operations import (
     started,
 )
 from rocpd.facts.rank import By, Key, RankReading, key_of
-from rocpd.facts.regions import counted_steps
+from rocpd.facts.regions import HostCall, counted_steps
 from rocpd.facts.spread import Spread, total
 from rocpd.facts.timeline import waiting
 from rocpd.facts.units import RankTime, read_first

@@ -19,8 +19,7 @@ from rocpd.base import Ints, Row
 from rocpd.facts.operations import OperationNames, idle_until, launch_calls, read_ops
 from rocpd.facts.places import key_of_place, places_at
 from rocpd.facts.rank import LAUNCHES, Key, RankReading
-from rocpd.facts.spread import total
-from rocpd.facts.stacks import (
+from rocpd.facts.regions import (
     FUNCTIONS,
     SAMPLES,
     Path,
@@ -31,6 +30,7 @@ from rocpd.facts.stacks import (
     read_functions,
     read_stack_samples,
 )
+from rocpd.facts.spread import total
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import Fact
 from rocpd.summary.grouping import Sums, add, merge, nothing, order_of, percent

@@ -15,19 +15,9 @@ from typing import NamedTuple
 import numpy as np
 
 from rocpd.base import NULL, Ints, Row, UsageError, frozen
+from rocpd.facts import operations
 from rocpd.facts.columns import Names, Select, as_text, batches, group_rows, grouped, number, read_before, statement
 from rocpd.facts.occupancy import GpuLimits, KernelNeeds, waves_per_simd
-from rocpd.facts.operations import (
-    COPY,
-    GRID,
-    GROUP,
-    KERNEL,
-    OperationNames,
-    kernel_forms,
-    read_ops,
-    string_texts,
-    timed_columns,
-)
 from rocpd.facts.places import Origins, read_origins
 from rocpd.facts.rank import LANES, LAUNCHES, By, Key, RankReading
 from rocpd.facts.spread import Spread, counts_of, spreads_by_group, total
@@ -35,21 +25,7 @@ from rocpd.federate.run.rank_reader import Fact
 from rocpd.schema.rules.categories import OF_PROGRAMS, domain_of, is_marker
 from rocpd.schema.rules.events import VALID_TIMES, valid_times
 from rocpd.schema.rules.kernel_categories import is_communication, load
-from rocpd.summary.grouping import (
-    Largest,
-    Sum,
-    Sums,
-    add,
-    added,
-    all_added,
-    in_order,
-    merge,
-    most_first,
-    order_of,
-    parts_added,
-    percent,
-    rows_of,
-)
+from rocpd.summary import grouping
 from rocpd.summary.reading import AGENT, DIVISIONS, PERCENT, RANK, STATISTICS, RankAnswers, Reading, Tables, statistics
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name, table_of
 
@@ -228,8 +204,8 @@ class EventsByGroup(NamedTuple):
 
 
 def totals_by_label(
-    reading: RankReading, kind: str, add_up: Callable[[EventsByGroup], Sequence[Sum]]
-) -> dict[Label, Sum]:
+    reading: RankReading, kind: str, add_up: Callable[[EventsByGroup], Sequence[grouping.Sum]]
+) -> dict[Label, grouping.Sum]:
     """Return the sums of the events of one rank by what they are counted by.
 
     Args:
@@ -241,23 +217,23 @@ def totals_by_label(
     origins = read_origins(reading, by) if by in LAUNCHES else None
     lane = by if by in (*LANES, *LAUNCHES) else None
     names, sums = reading.reader.once((kind, add_up, lane), lambda: _sums_by_key(reading, kind, add_up, origins))
-    totals: dict[Label, Sum] = {}
+    totals: dict[Label, grouping.Sum] = {}
     for label, sums_of_label in zip(_labels(reading, kind, names, list(sums), origins), sums.values(), strict=True):
         if _LAYOUTS[kind].keys != _CATEGORISED or not is_marker(label.category):  # markers are a kind of their own
-            merge(totals, {label: sums_of_label})
+            grouping.merge(totals, {label: sums_of_label})
     return totals
 
 
 def _sums_by_key(
-    reading: RankReading, kind: str, add_up: Callable[[EventsByGroup], Sequence[Sum]], origins: Origins | None
-) -> tuple[Names, dict[tuple[int, ...], Sum]]:
+    reading: RankReading, kind: str, add_up: Callable[[EventsByGroup], Sequence[grouping.Sum]], origins: Origins | None
+) -> tuple[Names, dict[tuple[int, ...], grouping.Sum]]:
     """Return the sums of the events of one rank by their keys, and the names that stand for texts among these."""
     names = Names()
-    sums: dict[tuple[int, ...], Sum] = {}
+    sums: dict[tuple[int, ...], grouping.Sum] = {}
     for keys, durations, sizes in _batches(reading, kind, names, origins):
         groups = group_rows(keys)
         events = EventsByGroup(durations[groups.order], None if sizes is None else sizes[groups.order], groups.first)
-        merge(sums, dict(zip(groups.keys, add_up(events), strict=True)))
+        grouping.merge(sums, dict(zip(groups.keys, add_up(events), strict=True)))
     return names, sums
 
 
@@ -282,7 +258,9 @@ def _batches(
         codes = (np.fromiter(map(names.code, map(as_text, column)), np.int64, batch.count) for column in batch.texts)
         columns = [*codes, *batch.numbers]
         if origins:
-            columns[len(layout.keys)] = origins.of(KERNEL if kind == "kernels" else COPY, columns[len(layout.keys)])
+            columns[len(layout.keys)] = origins.of(
+                operations.KERNEL if kind == "kernels" else operations.COPY, columns[len(layout.keys)]
+            )
         yield columns[: len(keys)], columns[len(keys)], columns[-1] if sizes else None
 
 
@@ -297,9 +275,9 @@ def _labels(
     if layout.by_text:
         known = dict(enumerate(names.texts))
     elif kind == "kernels":
-        known, full = kernel_forms(reading, ids)
+        known, full = operations.kernel_forms(reading, ids)
     else:
-        known = string_texts(reading.reader, ids)
+        known = operations.string_texts(reading.reader, ids)
     labels = []
     for key in keys:
         name, more = known.get(key[0]), known.get(key[1]) if count > 1 else None
@@ -310,9 +288,9 @@ def _labels(
     return labels
 
 
-_Sums = dict[Key, dict[Row, Sums]]  # division -> what is counted by -> durations and bytes
+_Sums = dict[Key, dict[Row, grouping.Sums]]  # division -> what is counted by -> durations and bytes
 
-OfRank = tuple[_Sums, dict[str, Sums]]
+OfRank = tuple[_Sums, dict[str, grouping.Sums]]
 """Sums of one rank; of each kind how many events there are, and how many have a duration."""
 
 
@@ -329,11 +307,11 @@ def _by(
 
 
 def _table_of(reading: Reading, name: str, answers: Iterable[tuple[object, OfRank]], head: Sequence[str]) -> Summary:
-    sums, counts = all_added(answers, 2, _CALLED.get(name, name))
+    sums, counts = grouping.all_added(answers, 2, _CALLED.get(name, name))
     for kind, (calls, timed) in counts.items():
         reading.note_invalid(kind, calls - timed, calls)
     extra = len(TABLES[name].fields) - len(STATISTICS) - len(head) - 1
-    ordered = [(key, most_first(heads, _time)) for key, heads in in_order(sums)]
+    ordered = [(key, grouping.most_first(heads, _time)) for key, heads in grouping.in_order(sums)]
     table = reading.summary(TABLES[name], (row for key, heads in ordered for row in _rows(key, heads, extra)))
     table.counts = counts_of(spread for _, heads in ordered for _, (spread, _) in heads)
     return table
@@ -360,14 +338,14 @@ domains = partial(_by, name="domains", kinds=ALL_KINDS, head=("domain",))
 _CALLED = {"copies": "memory copies", "scratch": "scratch memory", "api": "API calls", "domains": "events"}
 
 
-_TOTALS = Fact("totals", 1, (Sums, Spread))
+_TOTALS = Fact("totals", 1, (grouping.Sums, Spread))
 
 
 def _totals(
     reading: Reading, kinds: Sequence[str], head: Sequence[str], without: Collection[str] = ()
 ) -> RankAnswers[OfRank]:
     answers = reading.each(partial(_of_kinds, kinds=kinds, head=head, without=without))
-    return answers.adding(partial(parts_added, count=2))
+    return answers.adding(partial(grouping.parts_added, count=2))
 
 
 def _of_kinds(reading: RankReading, kinds: Sequence[str], head: Sequence[str], without: Collection[str] = ()) -> OfRank:
@@ -383,13 +361,13 @@ def _totals_of_rank(
     reading: RankReading, kinds: Sequence[str], head: Sequence[str], without: Collection[str]
 ) -> OfRank:
     """Add the events of one rank up; count all of a kind, and those that have a duration."""
-    parts: dict[Key, dict[Row, list[Sums]]] = {}
+    parts: dict[Key, dict[Row, list[grouping.Sums]]] = {}
     counts = {}
     for kind in kinds:
         labels = totals_by_label(reading, kind, _sums)
         totals = {label: of_label for label, of_label in labels.items() if label.domain not in without}
         spreads = [spread for spread, _ in totals.values()]
-        counts[kind] = Sums((sum(spread.calls for spread in spreads), sum(spread.timed for spread in spreads)))
+        counts[kind] = grouping.Sums((sum(spread.calls for spread in spreads), sum(spread.timed for spread in spreads)))
         for label, of_label in totals.items():
             key = tuple(getattr(label, column) for column in head)
             parts.setdefault(label.division, {}).setdefault(key, []).append(of_label)
@@ -397,15 +375,15 @@ def _totals_of_rank(
     return sums, counts
 
 
-def _added(parts: Sequence[Sums]) -> Sums:
+def _added(parts: Sequence[grouping.Sums]) -> grouping.Sums:
     """Add up what many labels have: a domain may hold a hundred thousand names."""
     if len(parts) == 1:
         return parts[0]
     spreads, sizes = zip(*parts, strict=True)
-    return Sums((Spread.sum(spreads), sum(sizes)))
+    return grouping.Sums((Spread.sum(spreads), sum(sizes)))
 
 
-def _sums(events: EventsByGroup) -> list[Sums]:
+def _sums(events: EventsByGroup) -> list[grouping.Sums]:
     spreads = spreads_by_group(events.durations, events.first)
     sizes = [0] * len(spreads)
     if events.sizes is not None:
@@ -414,22 +392,22 @@ def _sums(events: EventsByGroup) -> list[Sums]:
             sizes = [total(part) for part in np.split(counted, events.first[1:])]
         else:
             sizes = np.add.reduceat(counted, events.first).tolist()
-    return [Sums(pair) for pair in zip(spreads, sizes, strict=True)]
+    return [grouping.Sums(pair) for pair in zip(spreads, sizes, strict=True)]
 
 
-def _time(of_head: Sums) -> int:
+def _time(of_head: grouping.Sums) -> int:
     spread: Spread = of_head[0]
     return spread.moments.total
 
 
-def _rows(division: Key, sums: Sequence[tuple[Row, Sums]], extra: int = 0) -> Iterator[Row]:
+def _rows(division: Key, sums: Sequence[tuple[Row, grouping.Sums]], extra: int = 0) -> Iterator[Row]:
     """Yield the rows of a division, with `extra` columns at the end: bytes, then bandwidth."""
     all_time = sum(_time(of_head) for _, of_head in sums)
     for head, of_head in sums:
         spread, size = of_head
         time = _time(of_head)
         bytes_and_rate = (size, gib_per_s(size, time))[:extra]
-        yield (*division, *head, *statistics(spread), percent(time, all_time), *bytes_and_rate)
+        yield (*division, *head, *statistics(spread), grouping.percent(time, all_time), *bytes_and_rate)
 
 
 def gib_per_s(size: int, time: int) -> float | None:
@@ -446,27 +424,29 @@ def categories(reading: Reading) -> Tables:
     """
     known = load(reading.options.categories)
     yield (answers := _totals(reading, ("kernels",), ("name", "full")))
-    divisions = added(((rank, sums) for rank, (sums, _) in answers), "kernels")
+    divisions = grouping.added(((rank, sums) for rank, (sums, _) in answers), "kernels")
     if not any(is_communication(known.of(full)) for kernels in divisions.values() for _, full in kernels):
         reading.session.note("no communication kernels found")
     rows: list[Row] = []
     shown: list[Spread] = []
     missing: list[Row] = []
-    for key, kernels in in_order(divisions):
-        groups: dict[str, dict[Row, Sums]] = {}
+    for key, kernels in grouping.in_order(divisions):
+        groups: dict[str, dict[Row, grouping.Sums]] = {}
         for (name, full), of_name in kernels.items():
             groups.setdefault(known.of(full), {})[name, full] = of_name
         whole = sum(map(_time, kernels.values()))
         sums = {category: _added(list(of_names.values())) for category, of_names in groups.items()}
-        for category, of_category in most_first(sums, _time):
+        for category, of_category in grouping.most_first(sums, _time):
             shown.append(of_category[0])
             count = len({full for _, full in groups[category]})
-            rows.append((*key, category, count, *statistics(of_category[0]), percent(_time(of_category), whole)))
-        unknown: dict[str | None, Sums] = {}
+            rows.append(
+                (*key, category, count, *statistics(of_category[0]), grouping.percent(_time(of_category), whole))
+            )
+        unknown: dict[str | None, grouping.Sums] = {}
         for (name, _), of_name in groups.get(known.other, {}).items():
-            merge(unknown, {name: of_name})
-        for name, of_name in most_first(unknown, _time):
-            missing.append((*key, name, of_name[0].calls, _time(of_name), percent(_time(of_name), whole)))
+            grouping.merge(unknown, {name: of_name})
+        for name, of_name in grouping.most_first(unknown, _time):
+            missing.append((*key, name, of_name[0].calls, _time(of_name), grouping.percent(_time(of_name), whole)))
     table = reading.summary(TABLES["categories"], rows)
     table.counts = counts_of(shown)
     yield table
@@ -501,27 +481,29 @@ def marker_kernels(reading: Reading) -> Tables:
 
 def _of_each_agent(reading: Reading, table: TableDefinition, fields: Sequence[Field]) -> Tables:
     yield (answers := reading.each(_read_agents, _OF_AGENTS))
-    places = added(answers, "kernels")
-    yield Summary(table, fields, rows_of(places, lambda key, sums: _rows(key, most_first(sums, _time))))
+    places = grouping.added(answers, "kernels")
+    yield Summary(
+        table, fields, grouping.rows_of(places, lambda key, sums: _rows(key, grouping.most_first(sums, _time)))
+    )
 
 
-_OF_AGENTS = Fact("kernels-of-agents", 1, (Sums, Spread))
+_OF_AGENTS = Fact("kernels-of-agents", 1, (grouping.Sums, Spread))
 
 
 def _read_agents(reading: RankReading) -> _Sums:
     """Return the durations of the kernels of a rank by step or marker, rank and agent, then by name."""
-    names = OperationNames()
-    ops = read_ops(reading, names)
-    ops = ops.take((ops.kind == KERNEL).nonzero()[0])
+    names = operations.OperationNames()
+    ops = operations.read_ops(reading, names)
+    ops = ops.take((ops.kind == operations.KERNEL).nonzero()[0])
     origins = read_origins(reading, reading.options.by or By.MARKER)
     places: _Sums = {}
     for (code, agent, name), rows in grouped([origins.of_ops(ops), ops.agent, ops.name]):
         key = (*origins.key(code), reading.rank.number, None if agent == NULL else agent)
-        add(places, key, (names.texts[name],), Sums((Spread.of(ops.duration[rows]), 0)))
+        grouping.add(places, key, (names.texts[name],), grouping.Sums((Spread.of(ops.duration[rows]), 0)))
     return places
 
 
-_Shapes = dict[Row, Sums]
+_Shapes = dict[Row, grouping.Sums]
 """Name, grid, work-group, and the columns from `groups` to `limited_by` -> durations of the runs, and that of the first
 one on a GPU, the longest of all."""
 
@@ -530,7 +512,7 @@ _SYMBOLS = "SELECT id, COALESCE(arch_vgpr_count, 0) + COALESCE(accum_vgpr_count,
 _AGENTS = """SELECT id, name, cu_count, simd_count, wave_size, max_waves_per_cu, lds_size FROM agents
 WHERE type = 'GPU'"""
 
-_NUMBERS = ("name", "agent", *GRID, *GROUP, "lds", "scratch", "start", "end")
+_NUMBERS = ("name", "agent", *operations.GRID, *operations.GROUP, "lds", "scratch", "start", "end")
 
 
 def kernel_shapes(reading: Reading) -> Tables:
@@ -540,29 +522,31 @@ def kernel_shapes(reading: Reading) -> Tables:
         RocpdError: there are no kernels.
     """
     yield (answers := reading.each(_read_shapes, _SHAPES))
-    yield reading.summary(TABLES["kernel-shapes"], rows_of(added(answers, "kernels"), _shape_rows))
+    yield reading.summary(TABLES["kernel-shapes"], grouping.rows_of(grouping.added(answers, "kernels"), _shape_rows))
 
 
-_SHAPES = Fact("shapes", 2, (Sums, Spread, Largest))
+_SHAPES = Fact("shapes", 2, (grouping.Sums, Spread, grouping.Largest))
 
 
 def _read_shapes(reading: RankReading) -> dict[Key, _Shapes]:
-    *shape, start, end = timed_columns(reading, "rocpd_kernel_dispatch", "kernels", _NUMBERS, "GPU operations")
+    *shape, start, end = operations.timed_columns(
+        reading, "rocpd_kernel_dispatch", "kernels", _NUMBERS, "GPU operations"
+    )
     if not len(start):
         return {}
-    shown, _ = kernel_forms(reading, shape[0])
+    shown, _ = operations.kernel_forms(reading, shape[0])
     registers = {number: int(count) for number, count in reading.reader.rows(_SYMBOLS)}
     gpus = _gpus(reading)
     of_agents: dict[int, _Shapes] = {}
     for (kernel, agent, *sizes), rows in grouped(shape):
         launched = _shape(shown.get(kernel), sizes, registers.get(kernel, 0), gpus.get(agent))
         durations = end[rows] - start[rows]
-        first = Largest(durations[start[rows].argmin()])
-        add(of_agents, agent, launched, Sums((Spread.of(durations), first)))
+        first = grouping.Largest(durations[start[rows].argmin()])
+        grouping.add(of_agents, agent, launched, grouping.Sums((Spread.of(durations), first)))
     shapes: dict[Key, _Shapes] = {}
     for agent, of_agent in of_agents.items():
         for launched, (spread, first) in of_agent.items():
-            add(shapes, reading.key(agent), launched, Sums((spread, first, _unstable(spread))))
+            grouping.add(shapes, reading.key(agent), launched, grouping.Sums((spread, first, _unstable(spread))))
     return shapes
 
 
@@ -590,10 +574,11 @@ def _shape(name: str | None, sizes: list[int], registers: int, gpu: GpuLimits | 
     return name, (x, y, z), tuple(workgroup), *takes, *(fits or (None, None))
 
 
-def _shape_rows(key: Key, shapes: Mapping[Row, Sums]) -> Iterator[Row]:
+def _shape_rows(key: Key, shapes: Mapping[Row, grouping.Sums]) -> Iterator[Row]:
     every = sum(map(_time, shapes.values()))
-    for shape in sorted(shapes, key=lambda shape: (-_time(shapes[shape]), order_of((shape[0], *shape[1])))):
+    for shape in sorted(shapes, key=lambda shape: (-_time(shapes[shape]), grouping.order_of((shape[0], *shape[1])))):
         name, grid, workgroup, *takes = shape
         (spread, first, unstable), time = shapes[shape], _time(shapes[shape])
         front = (*key, name, *("x".join(map(str, size)) for size in (grid, workgroup)))
-        yield (*front, spread.calls, time, percent(time, every), *takes, spread.quantile(0.5), unstable, int(first))
+        middle = spread.quantile(0.5)
+        yield (*front, spread.calls, time, grouping.percent(time, every), *takes, middle, unstable, int(first))

@@ -35,19 +35,8 @@ from rocpd.facts.spread import total
 from rocpd.federate.run.rank_reader import Fact
 from rocpd.schema.rules.events import SCRATCH
 from rocpd.schema.rules.steps import folded, is_step
+from rocpd.summary import grouping
 from rocpd.summary.findings import Confidence, Finding, Verdict
-from rocpd.summary.grouping import (
-    Largest,
-    Sums,
-    add,
-    all_added,
-    merge,
-    most_first,
-    nothing,
-    order_of,
-    parts_added,
-    rows_of,
-)
 from rocpd.summary.reading import Reading, Tables
 from rocpd.summary.result import Field, Picture, by_name, table_of
 
@@ -122,7 +111,7 @@ def memory(reading: Reading) -> Tables:
     Raises:
         RocpdError: no allocations.
     """
-    levels: dict[_Level, Sums] = {}
+    levels: dict[_Level, grouping.Sums] = {}
     capacities: dict[Key, int | None] = {}
     sites: list[tuple[object, _OfSites]] = []
     yield (answers := reading.each(partial(_read_memory, step=is_step(reading.options.step_marker))))
@@ -131,12 +120,12 @@ def memory(reading: Reading) -> Tables:
         sites.append((rank, sites_of_rank))
         shift = reading.shift(rank.number)
         for level, (*counts, (at,), change) in levels_of_rank.items():
-            merge(levels, {level: Sums((*counts, [shift.to_line(at)], change))})
+            grouping.merge(levels, {level: grouping.Sums((*counts, [shift.to_line(at)], change))})
     if not levels:
-        raise nothing("memory allocations")
+        raise grouping.nothing("memory allocations")
     rows: list[Row] = []
     curve: list[Row] = []
-    for key, name in sorted(levels, key=lambda level: order_of((*level[0], level[1]))):
+    for key, name in sorted(levels, key=lambda level: grouping.order_of((*level[0], level[1]))):
         allocations, frees, unmatched, *events = levels[key, name]
         at, now = _course(*map(np.concatenate, events))
         most = max(0, *now.tolist()) if len(now) else 0
@@ -144,7 +133,7 @@ def memory(reading: Reading) -> Tables:
         last = int(now[-1]) if len(now) else 0
         rows.append((*key, name, allocations, frees, most, peak_at, last, unmatched, capacities.get(key)))
         curve += [(*key, name, *point) for point in _slices(at, now, reading.options.bins)]
-    findings = _findings(*all_added(sites, 4))
+    findings = _findings(*grouping.all_added(sites, 4))
     yield reading.summary(TABLES["memory"], rows, By.AGENT, findings)
     yield reading.summary(TABLES["memory-curve"], curve, By.AGENT)
 
@@ -163,9 +152,9 @@ def _course(at: Ints, change: Ints) -> tuple[Ints, Ints]:
     return at[order], np.cumsum(change if total(np.abs(change)) < 1 << 63 else change.astype(object))
 
 
-_HELD_BY_LEVEL = Fact("memory", 1, (Sums,))
+_HELD_BY_LEVEL = Fact("memory", 1, (grouping.Sums,))
 
-_OfLevels = tuple[dict[_Level, Sums], dict[Key, int | None]]
+_OfLevels = tuple[dict[_Level, grouping.Sums], dict[Key, int | None]]
 
 
 def _read_levels(reading: RankReading) -> _OfLevels:
@@ -186,7 +175,7 @@ def _read_levels(reading: RankReading) -> _OfLevels:
     allocates = allocations.allocates
     kind = np.where(of == cause, np.where(allocates[of], 0, 2), np.where(allocates[cause], 3, 1))
     at, level = allocations.start[cause], allocations.level
-    levels: dict[_Level, Sums] = {}
+    levels: dict[_Level, grouping.Sums] = {}
     for (number, code), rows in grouped([lane[of], level[of]]):
         inside, before = rows[at[rows] >= begin], rows[at[rows] < begin]
         counts = [int((kind[inside] == each).sum()) for each in range(3)]
@@ -194,7 +183,9 @@ def _read_levels(reading: RankReading) -> _OfLevels:
         times = np.append(np.array([begin] if held else [], np.int64), at[changing])
         sizes = np.append(np.array([held] if held else [], np.int64), more[changing])
         if len(times) or any(counts):
-            levels[key_of(by, reading.rank, number), allocations.names.texts[code]] = Sums((*counts, [times], [sizes]))
+            levels[key_of(by, reading.rank, number), allocations.names.texts[code]] = grouping.Sums(
+                (*counts, [times], [sizes])
+            )
     agents = reading.reader.rows(_CAPACITIES) if by is By.AGENT else []
     return levels, {key_of(by, reading.rank, agent): size for agent, size in agents}
 
@@ -217,12 +208,12 @@ class _Site(NamedTuple):
     level: str | None
 
 
-_Sites = dict[Key, dict[_Site, Sums]]
+_Sites = dict[Key, dict[_Site, grouping.Sums]]
 """Division -> site -> allocations, bytes, the largest, what is never freed [bytes]; by rank and step its steps,
 allocations freed in their own step (churn), steps that leave some behind; time of the calls that make and free what
 churns [ns]."""
 
-_BySteps = dict[Key, dict[int, Sums]]
+_BySteps = dict[Key, dict[int, grouping.Sums]]
 """Division -> step -> ranks, allocations, frees, bytes of both."""
 
 _Leaks = dict[_Site, list[tuple[int, int]]]
@@ -236,15 +227,15 @@ def allocation_sites(reading: Reading) -> Tables:
         RocpdError: no allocations.
     """
     answers = reading.each(partial(_read_sites, step=is_step(reading.options.step_marker)), _SITES)
-    yield answers.adding(partial(parts_added, count=4))
-    sites, by_step, *_ = parts = all_added(answers, 4, "memory allocations")
+    yield answers.adding(partial(grouping.parts_added, count=4))
+    sites, by_step, *_ = parts = grouping.all_added(answers, 4, "memory allocations")
     findings = _findings(*parts)
-    yield reading.summary(TABLES["allocation-sites"], rows_of(sites, _site_rows), findings=findings)
+    yield reading.summary(TABLES["allocation-sites"], grouping.rows_of(sites, _site_rows), findings=findings)
     if by_step:
-        yield reading.summary(TABLES["memory-steps"], rows_of(by_step, _step_rows))
+        yield reading.summary(TABLES["memory-steps"], grouping.rows_of(by_step, _step_rows))
 
 
-_SITES = Fact("sites", 1, (_Site, Sums, Largest))
+_SITES = Fact("sites", 1, (_Site, grouping.Sums, grouping.Largest))
 
 _OfSites = tuple[_Sites, _BySteps, _Leaks, dict[str, int]]
 
@@ -276,13 +267,13 @@ def _sites_of_rank(reading: RankReading, step: re.Pattern[str]) -> _OfSites:
     for (lane, *codes), rows in grouped([column[counted] for column in (lanes, made.call, made.marker, made.level)]):
         site = _Site(*(names.texts[code] for code in codes))
         sums, leaving = _of_site(made, counted[rows])
-        add(sites, reading.key(lane), site, sums)
+        grouping.add(sites, reading.key(lane), site, sums)
         if leaving:
             left.setdefault(site, set()).update(leaving)
             held[site] += sums[_HELD]
     most = count * _MOST if count >= _FEWEST else math.inf
     leaks = {site: [(reading.rank.number, held[site])] for site, numbers in left.items() if len(numbers) >= most}
-    return sites, _by_step(reading, made, lanes), leaks, {"most": Largest(count), "all": count}
+    return sites, _by_step(reading, made, lanes), leaks, {"most": grouping.Largest(count), "all": count}
 
 
 class Made(NamedTuple):
@@ -345,30 +336,32 @@ def _by_step(reading: RankReading, made: Made, lanes: Ints) -> _BySteps:
         chosen = ((step != NULL) & counts).nonzero()[0]
         for (lane, number), rows in grouped([lanes[chosen], step[chosen]]):
             count, size = len(rows), total(made.bytes[chosen[rows]])
-            add(
+            grouping.add(
                 steps,
                 reading.key(lane),
                 number,
-                Sums((Largest(1), *((0, count, 0, size) if at else (count, 0, size, 0)))),
+                grouping.Sums((grouping.Largest(1), *((0, count, 0, size) if at else (count, 0, size, 0)))),
             )
-    return {key: {step: Sums((1, *rest)) for step, (_, *rest) in of_key.items()} for key, of_key in steps.items()}
+    return {
+        key: {step: grouping.Sums((1, *rest)) for step, (_, *rest) in of_key.items()} for key, of_key in steps.items()
+    }
 
 
-def _of_site(made: Made, rows: Ints) -> tuple[Sums, set[int]]:
+def _of_site(made: Made, rows: Ints) -> tuple[grouping.Sums, set[int]]:
     """Return what a site of a rank allocates, and the steps in which it leaves memory behind."""
     step, size, is_freed = made.step[rows], made.bytes[rows], made.is_freed[rows]
     leaving = set(step[(step != NULL) & ~is_freed].tolist())
     churn = is_freed & (step != NULL) & (step == made.freed_in[rows])
-    sizes = len(rows), total(size), Largest(size.max()), total(size[~is_freed])
+    sizes = len(rows), total(size), grouping.Largest(size.max()), total(size[~is_freed])
     steps = len(set(step[step != NULL].tolist())), int(churn.sum()), len(leaving)
-    return Sums((*sizes, *steps, total(made.time[rows[churn]]))), leaving
+    return grouping.Sums((*sizes, *steps, total(made.time[rows[churn]]))), leaving
 
 
-def _site_rows(key: Key, sites: Mapping[_Site, Sums]) -> Iterator[Row]:
-    return ((*key, *site, *map(int, sums)) for site, sums in most_first(sites, lambda sums: sums[1]))
+def _site_rows(key: Key, sites: Mapping[_Site, grouping.Sums]) -> Iterator[Row]:
+    return ((*key, *site, *map(int, sums)) for site, sums in grouping.most_first(sites, lambda sums: sums[1]))
 
 
-def _step_rows(key: Key, steps: Mapping[int, Sums]) -> Iterator[Row]:
+def _step_rows(key: Key, steps: Mapping[int, grouping.Sums]) -> Iterator[Row]:
     for step, (ranks, *counts, more, less) in sorted(steps.items()):
         yield (*key, step, ranks, *counts, more, less, more - less)
 
@@ -384,9 +377,9 @@ def _findings(every_site: _Sites, _: _BySteps, leaks: _Leaks, counts: Mapping[st
     from rocpd.table.human import readable
 
     steps, every = (counts.get(whose, 0) for whose in ("most", "all"))
-    sites: dict[_Site, Sums] = {}
+    sites: dict[_Site, grouping.Sums] = {}
     for of_division in every_site.values():
-        merge(sites, of_division)
+        grouping.merge(sites, of_division)
     churned = {site: (churn, in_steps) for site, (*_, in_steps, churn, _, _) in sites.items()}
     for site, ranks in sorted(leaks.items(), key=lambda item: -sum(size for _, size in item[1])):
         size = sum(size for _, size in ranks)

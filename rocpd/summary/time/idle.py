@@ -17,29 +17,13 @@ from typing import NamedTuple
 import numpy as np
 
 from rocpd.base import NULL, Ints, RocpdError, Row, frozen
-from rocpd.facts.agent_time import (
-    BETWEEN,
-    CAUSES,
-    CAUSES_SAID,
-    FINISHED,
-    HOST,
-    LEFT_OUT,
-    NOT_STARTED,
-    QUEUED,
-    UNKNOWN,
-    AgentTime,
-    History,
-    cause_code,
-    read_agent_times,
-    read_history,
-)
+from rocpd.facts import agent_time
 from rocpd.facts.columns import Names, grouped
-from rocpd.facts.host_calls import HostCall
 from rocpd.facts.operations import OperationNames, kinds_of, read_ops
 from rocpd.facts.places import WAITING, CallPaths, whereabouts
 from rocpd.facts.rank import By, Key, RankReading
+from rocpd.facts.regions import HostCall, StackSamples, frame_of, read_stack_samples
 from rocpd.facts.short_names import kernel_name
-from rocpd.facts.stacks import StackSamples, frame_of, read_stack_samples
 from rocpd.facts.units import RankTime, some_without_steps
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import Fact
@@ -55,7 +39,8 @@ from rocpd.table.human import readable
 
 _WORTH_SAYING = 5.0  # percent of the time of all agents
 
-_IS_AT_EDGE = np.array([*(cause in (NOT_STARTED, FINISHED, LEFT_OUT) for cause in CAUSES), False])  # -1: not idle
+_AT_EDGES = (agent_time.NOT_STARTED, agent_time.FINISHED, agent_time.LEFT_OUT)
+_IS_AT_EDGE = np.array([*(cause in _AT_EDGES for cause in agent_time.CAUSES), False])  # -1: not idle
 
 _LISTED = 8  # ranks
 
@@ -70,13 +55,13 @@ _MEANWHILE = {
     HostCall.MODULE: "in calls that load modules",
     HostCall.COMMUNICATION: "in calls of RCCL",
     HostCall.OTHER: "in other calls of HIP",
-    HOST: "in host work between calls",
-    QUEUED: "with the next operation launched, waiting to start",
-    NOT_STARTED: "before their first operation",
-    FINISHED: "after their last operation",
+    agent_time.HOST: "in host work between calls",
+    agent_time.QUEUED: "with the next operation launched, waiting to start",
+    agent_time.NOT_STARTED: "before their first operation",
+    agent_time.FINISHED: "after their last operation",
 }
 
-_CAUSE = Field("cause", "", CAUSES_SAID)
+_CAUSE = Field("cause", "", agent_time.CAUSES_SAID)
 
 TABLES = by_name(
     table_of(
@@ -98,8 +83,8 @@ TABLES = by_name(
         Field(
             "name",
             "",
-            f"function; `{BETWEEN}` of launching outside of them; innermost marker around the host's own work; NULL: "
-            "outside of markers, or no call is the cause",
+            f"function; `{agent_time.BETWEEN}` of launching outside of them; innermost marker around the host's own "
+            "work; NULL: outside of markers, or no call is the cause",
         ),
         Field("idle_ns", "ns", "time, of all agents together"),
         Field("percent", "%", "share of the idle time", is_share=True),
@@ -220,7 +205,7 @@ class _Idle(NamedTuple):
         """Add a rank whose share this is, if it has such time."""
         causes = Counter[str]()
         for times in self.idle.values():
-            causes.update({cause: time.total for cause, time in _causes(times).items() if cause != LEFT_OUT})
+            causes.update({cause: time.total for cause, time in _causes(times).items() if cause != agent_time.LEFT_OUT})
         if self.span:
             self.ranks.append(_OfRank(rank.number, rank.hostname, dict(causes), sum(self.span.values())))
 
@@ -267,9 +252,9 @@ _IDLE = Fact("idle", 3, (_Idle, _OfRank, _Time, Gap, Sums))
 def _idle_of_rank(reading: RankReading, time: RankTime | None, categories: Categories) -> _Idle:
     names = OperationNames()
     ops = read_ops(reading, names)
-    kinds, history, paths = kinds_of(ops, categories, names), read_history(reading), CallPaths(reading)
+    kinds, history, paths = kinds_of(ops, categories, names), agent_time.read_history(reading), CallPaths(reading)
     answer, samples = _Idle({}, {}, [], {}, []), read_stack_samples(reading)
-    for spent in read_agent_times(reading, time, ops, kinds, causes=True):
+    for spent in agent_time.read_agent_times(reading, time, ops, kinds, causes=True):
         for key, pieces in whereabouts(reading, spent.lane).divide(spent.pieces()):
             here = spent.cut(pieces)
             idle = here.idle()
@@ -284,29 +269,29 @@ def _idle_of_rank(reading: RankReading, time: RankTime | None, categories: Categ
     return answer
 
 
-def _by_cause(idle: AgentTime, names: Names, paths: CallPaths, rank: int) -> _ByCause:
+def _by_cause(idle: agent_time.AgentTime, names: Names, paths: CallPaths, rank: int) -> _ByCause:
     """Return idle time by cause and by call or marker."""
     times: _ByCause = {}
     length, begun = idle.length, _begun(idle)
     for (cause, what), rows in grouped([idle.cause, idle.what]):
         longest = rows[int(length[rows].argmax())]
-        unnamed = BETWEEN if CAUSES[cause] == HostCall.LAUNCH else None
+        unnamed = agent_time.BETWEEN if agent_time.CAUSES[cause] == HostCall.LAUNCH else None
         name = unnamed if what == NULL else folded(names.texts[what] or "")
         piece = int(length[longest]), rank, idle.agent, int(idle.start[longest])
-        markers = paths.times(what, idle.start[rows], length[rows]) if CAUSES[cause] in WAITING else {}
+        markers = paths.times(what, idle.start[rows], length[rows]) if agent_time.CAUSES[cause] in WAITING else {}
         time = _Time(int(length[rows].sum()), len(rows), piece, int(begun[rows].sum()), markers)
-        merge(times, {(CAUSES[cause], name): time})
+        merge(times, {(agent_time.CAUSES[cause], name): time})
     return times
 
 
-def _begun(idle: AgentTime) -> Ints:
+def _begun(idle: agent_time.AgentTime) -> Ints:
     """Return how long the gap is that begins with each piece [ns]; 0 where it began before.
 
     Work of the host is for itself: it ends the gap, and another one begins after it.
     """
     if not len(idle.start):
         return idle.start
-    works = idle.cause == cause_code(HOST)
+    works = idle.cause == agent_time.cause_code(agent_time.HOST)
     is_first = np.append(True, (idle.start[1:] != idle.end[:-1]) | works[1:] | works[:-1])
     first = is_first.nonzero()[0]
     length = np.zeros(len(idle.start), np.int64)
@@ -324,7 +309,7 @@ def _causes(times: _ByCause) -> dict[str, _Time]:
 def _cause_rows(key: Key, times: _ByCause, span: int) -> Iterator[Row]:
     causes = _causes(times)
     total = sum(time.total for time in causes.values())
-    for cause, time in sorted(causes.items(), key=lambda item: (-item[1].total, CAUSES.index(item[0]))):
+    for cause, time in sorted(causes.items(), key=lambda item: (-item[1].total, agent_time.CAUSES.index(item[0]))):
         shares = (time.total * 100 / total, percent(time.total, span))
         yield (*key, cause, time.total, *shares, time.pieces, time.longest[0])
 
@@ -354,11 +339,11 @@ def _findings(ranks: Sequence[_OfRank], gaps: Sequence[Gap], idle: Iterable[_ByC
         return
     cause = max(causes, key=causes.__getitem__)
     text, verdict = f"GPUs are idle {share:.0f} % of the time", Verdict.PROBLEM
-    if cause == UNKNOWN:
+    if cause == agent_time.UNKNOWN:
         text, verdict = f"{text}; no calls are recorded that would say why", Verdict.UNKNOWN
     else:
         text = f"{text}, {causes[cause] * 100 / total:.0f} % of it {_MEANWHILE[cause]}"
-        text += _begins_in(idle, total, span) if cause == QUEUED else _most_in(idle, cause)
+        text += _begins_in(idle, total, span) if cause == agent_time.QUEUED else _most_in(idle, cause)
     text += _far_out(ranks, cause) + _one_gap(gaps, total)
     yield Finding(text, "gpu.idle", verdict, Confidence.CERTAIN, evidence=evidence)
 
@@ -369,7 +354,7 @@ def _most_in(idle: Iterable[_ByCause], cause: str) -> str:
     for of_key in idle:
         times.update({name: time.total for (its_cause, name), time in of_key.items() if its_cause == cause})
     name, most = max(times.items(), key=lambda each: each[1], default=(None, 0))
-    if name in (None, BETWEEN) or most < _MOST_OF_IT * times.total():
+    if name in (None, agent_time.BETWEEN) or most < _MOST_OF_IT * times.total():
         return ""
     return f", most of that in {name}"
 
@@ -396,7 +381,7 @@ def _by_rank(ranks: Sequence[_OfRank]) -> Iterator[Finding]:
     yield Finding(f"idle most: {text}", "gpu.idle_ranks", Verdict.NOTE, Confidence.CERTAIN, worst, evidence=evidence)
 
 
-def _far_out(ranks: Sequence[_OfRank], said: str = UNKNOWN) -> str:
+def _far_out(ranks: Sequence[_OfRank], said: str = agent_time.UNKNOWN) -> str:
     """Return that one rank or host is idle twice as much as half of the ranks are, and what for; or nothing."""
     middle = median(rank.percent for rank in ranks)
     out = [rank for rank in ranks if rank.percent >= max(2 * middle, _WORTH_SAYING)]
@@ -407,7 +392,7 @@ def _far_out(ranks: Sequence[_OfRank], said: str = UNKNOWN) -> str:
     causes = sum((Counter(rank.causes) for rank in out), Counter[str]())
     share = causes.total() * 100 / sum(rank.span for rank in out)
     cause = max(causes, key=causes.__getitem__)
-    why = f", most {_MEANWHILE[cause]}" if cause not in (said, UNKNOWN) else ""
+    why = f", most {_MEANWHILE[cause]}" if cause not in (said, agent_time.UNKNOWN) else ""
     who = f"host {hosts[0]}" if is_host else f"rank {out[0].rank}"
     return f"; {who} {share:.1f} %{why}, half of the ranks {middle:.1f} % or less"
 
@@ -426,7 +411,7 @@ def _one_gap(gaps: Sequence[Gap], idle: int) -> str:
     return f"; {in_gaps * 100 / idle:.0f} % of it is {of} of {length} on rank {longest.rank}{where and f', {where}'}"
 
 
-def _stacks_while(idle: AgentTime, samples: StackSamples, history: History) -> _Stacks:
+def _stacks_while(idle: agent_time.AgentTime, samples: StackSamples, history: agent_time.History) -> _Stacks:
     """Return in which functions the threads were that an agent waited for; `idle` comes in order of time."""
     sums: _Stacks = {}
     if not len(samples.at) or not len(idle.start):
@@ -435,14 +420,14 @@ def _stacks_while(idle: AgentTime, samples: StackSamples, history: History) -> _
     is_inside = (samples.at >= idle.start[piece]) & (samples.at < idle.end[piece])
     rows = (is_inside & (_threads(idle, history)[piece] == samples.thread) & (samples.thread != NULL)).nonzero()[0]
     for row in rows.tolist():
-        cause, time = CAUSES[idle.cause[piece[row]]], int(samples.length[row])
+        cause, time = agent_time.CAUSES[idle.cause[piece[row]]], int(samples.length[row])
         places = [frame_of(text)[:2] for text in samples.paths[row]]
         for place in dict.fromkeys(places):
             merge(sums, {(cause, *place): Sums((1, time, time if place == places[-1] else 0))})
     return sums
 
 
-def _threads(idle: AgentTime, history: History) -> Ints:
+def _threads(idle: agent_time.AgentTime, history: agent_time.History) -> Ints:
     """Return of each piece the thread that launches the next operation, `NULL` where none is known."""
     regions = history.regions
     ops = history.ops.take((history.ops.agent == idle.agent).nonzero()[0])

@@ -16,11 +16,10 @@ from rocpd.base import Ints, Row, frozen
 from rocpd.base.texts import json_object
 from rocpd.facts.columns import Names, distinct
 from rocpd.facts.communication.communicators import with_communicator
-from rocpd.facts.host_calls import launches_graph, launches_kernel
 from rocpd.facts.operations import KERNEL, Ops, split
 from rocpd.facts.rank import RankReading
 from rocpd.facts.recorders import Recordable, TraceProfiler, recorder_of
-from rocpd.facts.regions import RankRegions, read_recording
+from rocpd.facts.regions import RankRegions, launches_graph, launches_kernel, read_recording
 from rocpd.facts.units import steps_of_ranks
 from rocpd.federate.describe import importers_of
 from rocpd.federate.run.rank_reader import Fact, RankReader

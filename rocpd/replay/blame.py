@@ -19,7 +19,7 @@ from rocpd.facts.columns import per_id
 from rocpd.facts.timeline import COMPUTE, COPIES, owned
 from rocpd.facts.units import LEAST_STEPS, slow_beyond
 from rocpd.replay import trend
-from rocpd.replay.causes import OF_COMPUTE, PARTS, Blame, Cause, CauseKind
+from rocpd.replay.causes import OF_COMPUTE, OF_HOST, PARTS, STALLS, Blame, Cause, CauseKind
 from rocpd.replay.chance import LEAST_TO_TELL, LIKELY, chance_of
 from rocpd.replay.denied import denied
 from rocpd.replay.excess import Excess
@@ -135,8 +135,11 @@ class Blaming:
             is_other = each.kind is CauseKind.LINK or not any(
                 set(each.ranks) & set(other.ranks) for other in some if other.kind is not CauseKind.LINK
             )
-            if is_other and each.most // count >= least and self._cause(each).is_clear:
-                some.append(each)
+            if is_other and each.most // count >= least:
+                cause = self._cause(each)
+                # Ranks that compute longer now and then may have more to do in these steps, such as a hot expert.
+                if cause.is_clear and (cause.stalled <= STALLS or cause.mainly == OF_HOST):
+                    some.append(each)
         while len(some) > 1:
             every = self._time_without(some)
             costs = [self._time_without([other for other in some if other is not each]) - every for each in some]
@@ -256,7 +259,7 @@ class Blaming:
 
     def in_usual_steps(self, less: Ints, rows: Ints) -> Ints:
         """Return what some points take longer for good, of all that they do, where their steps are as usual [ns]."""
-        lasting = less[rows] - np.where(self.stalled[rows], self.beyond.passing_alone(rows), 0)
+        lasting = less[rows] - np.where(self.stalled[rows] & (less[rows] != 0), self.beyond.passing_alone(rows), 0)
         return self.beyond.as_usual(lasting, rows)
 
     def _stalling_of(self, rows: slice) -> Ints:

@@ -48,12 +48,16 @@ def test_ranks_that_are_equally_slow_are_all_named(count: int, tmp_path: Path) -
 
 
 def test_ranks_of_two_hosts_that_stall_together_make_the_steps_slow(tmp_path: Path) -> None:
-    shape = Shape(nodes=2)
-    said = _said(shape, [Plant("stall", 3000, (rank,), (4, 9)) for rank in (1, 6)], tmp_path)
+    shape, plants = Shape(nodes=2), [Plant("stall", 3000, (rank,), (4, 9)) for rank in (1, 6)]
+    said = _said(shape, plants, tmp_path / "job")
     assert {each.rank for each in said if each.rule == "comm.straggler"} == {1, 6}
     steps = [each.text for each in said if each.step]
     assert len(steps) == 2
     assert all(", ranks 1,6: host 2." in text for text in steps)
+    with rocpd.connect(tmp_path / "job") as session:
+        answer = session.whatif().together
+    assert {str(change) for change in answer.changes} >= {"--without rank:1", "--without rank:6", "--without step:4"}
+    assert answer.gain * answer.step_ns == pytest.approx(_gain(shape, plants, plants), rel=ERROR)
 
 
 def test_a_pause_before_some_steps_is_of_the_rank_that_makes_it(tmp_path: Path) -> None:

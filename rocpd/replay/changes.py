@@ -547,12 +547,12 @@ class Changing:
         launches[edges.source[edges.kind == Edge.LAUNCH]] = True
         order = np.lexsort((np.arange(len(points)), points.lane, points.rank, ~self.is_host))
         order = order[: int(self.is_host.sum())]
-        pauses = (points.kind == Point.HOST) & ~self.calls & ~launches & (points.work < PAUSE)
+        pauses = (points.kind == Point.HOST) & ~self.calls & ~launches
         same = (points.rank[order][1:] == points.rank[order][:-1]) & (points.lane[order][1:] == points.lane[order][:-1])
         some = launches.copy()
         before = pauses[order][:-1] & launches[order][1:] & same
         some[order[:-1][before]] = True
-        return some & self.counts
+        return some & self.counts & (self.calls | (points.work < PAUSE))
 
     def _overlapped(self, job: JobGraph, change: Change, is_waited: bool) -> OrderedEdges:
         """Return the edges of a job whose communication or copies hold up nothing before the end of the step."""

@@ -552,7 +552,8 @@ class Changing:
         some = launches.copy()
         before = pauses[order][:-1] & launches[order][1:] & same
         some[order[:-1][before]] = True
-        return some & self.counts & (self.calls | (points.work < PAUSE))
+        leads: Flags = some & self.counts & (self.calls | (points.work < PAUSE))
+        return leads
 
     def _overlapped(self, job: JobGraph, change: Change, is_waited: bool) -> OrderedEdges:
         """Return the edges of a job whose communication or copies hold up nothing before the end of the step."""

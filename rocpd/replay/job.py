@@ -27,7 +27,6 @@ from rocpd.facts.operations import OperationNames, read_ops
 from rocpd.facts.rank import RankReading
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.rank_reader import RankReader
-from rocpd.federate.select.align import UNSHIFTED
 from rocpd.replay.graph import read_graph
 from rocpd.replay.points import (
     NO_EDGES,
@@ -318,7 +317,7 @@ class _Joining:
 
     def _on_line(self, rank: int, time: Ints, moved: int) -> RankGraph:
         """Return the graph of a rank with its points in order of the line; `time` is filled with their times on it."""
-        graph, shift = self.graphs[rank], self.clocks.shifts.get(rank, UNSHIFTED)
+        graph, shift = self.graphs[rank], self.clocks.shift(rank)
         time[:] = shift.to_line(graph.points.time) + moved
         graph = graph.less_jump(shift.jump, shift.since) if shift.jump else graph
         ties = _ties(graph.points.kind)

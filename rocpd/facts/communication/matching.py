@@ -274,9 +274,13 @@ class Clocks:
         """Return the number of the line on which a rank's times compare with those of others of this number."""
         return 0 if rank in self.shifts else self.numbers.get(rank, -1 - rank)
 
+    def shift(self, rank: int) -> Shift:
+        """Return what is added to the times of a rank so that they compare."""
+        return self.shifts.get(rank, UNSHIFTED)
+
     def on_line(self, rank: int, times: Ints) -> Ints:
         """Return times of a rank as they compare [ns]."""
-        return self.shifts.get(rank, UNSHIFTED).to_line(times)
+        return self.shift(rank).to_line(times)
 
     def noise(self, ranks: Collection[int]) -> int | None:
         """Return how far apart times of ranks may be for no reason [ns]; None where they don't compare."""

@@ -443,17 +443,16 @@ def _by_lines(by_machine: Sequence[Domain], lines: Sequence[ClockLine | None]) -
 
 def _by_line(machine: Domain, line: ClockLine) -> Clock:
     """Return the clock of a machine; a drift that is small against what is certain stays in."""
-    jumped = {"jump": line.jump.jump_ns, "since": line.jump.at_ns} if line.jump else {}
+    jump, since = (line.jump.jump_ns, line.jump.at_ns) if line.jump else (0, 0)
     if not line.collectives:
-        return Clock(machine.ranks, "reference", replace(UNSHIFTED, **jumped), 0, 0)
+        return Clock(machine.ranks, "reference", Shift(jump=jump, since=since), 0, 0)
     shift, certain = Shift(line.offset_ns, line.at_ns, line.drift), line.certain_ns
     error = abs(line.drift) * (machine.end - machine.start)
     if certain is not None and error <= certain / 2:
         middle = (machine.start + machine.end) // 2
         shift, certain = Shift(shift.to_line(middle) - middle), certain + round(error / 2)
-    return Clock(
-        machine.ranks, "collectives", replace(shift, **jumped), certain, line.likely_ns, line.drift, line.collectives
-    )
+    shift = replace(shift, jump=jump, since=since)
+    return Clock(machine.ranks, "collectives", shift, certain, line.likely_ns, line.drift, line.collectives)
 
 
 def trust(clocks: Sequence[Clock], left_out: int = 0) -> str:

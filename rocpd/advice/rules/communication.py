@@ -6,7 +6,6 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise
 
 from rocpd.advice.case import COLLECTIVES, COMMUNICATION, KERNELS, SIZES, CannotLookError, Case, some
 from rocpd.advice.rule import Need, Rule, Threshold
@@ -29,15 +28,14 @@ from rocpd.summary.communication.slow import (
 )
 from rocpd.summary.communication.slow import RULE as SLOW
 from rocpd.summary.communication.verdict import RULE as VERDICT
-from rocpd.summary.communication.verdict import ordinal
+from rocpd.summary.communication.verdict import few_steps, ordinal, spacing
 from rocpd.summary.findings import Confidence, Finding
 
 EXPOSED = "exposed-communication"
 MORE_WORK_PERCENT = LOWER_PERCENT = 1.0
 """A rank with so many more work-items is late because it has more to do; one whose clock is so much lower by that."""
 
-_LISTED, _REGULAR = 8, 3
-"""Steps that a sentence lists; so many that are equally far apart come again."""
+_REGULAR = 3  # steps equally far apart
 
 _LOWER_CLOCK = "Look at power cap and temperature of its GPU: `amd-smi metric --clock --temperature --power`."
 _SLOWER = (
@@ -260,10 +258,10 @@ def _which(steps: Sequence[int]) -> str:
     """Say in which steps something is so; nothing without steps."""
     if not steps:
         return ""
-    apart = {after - before for before, after in pairwise(steps)}
-    few = ", ".join(map(str, steps[:_LISTED])) + (" …" if len(steps) > _LISTED else "")
-    is_regular = len(apart) == 1 and len(steps) >= _REGULAR
-    return f"; in every {ordinal(apart.pop())} step: {few}" if is_regular else f"; in step{'s'[: len(steps) > 1]} {few}"
+    listing = few_steps(steps)
+    if every := spacing(steps, _REGULAR):
+        return f"; in every {ordinal(every)} step: {listing}"
+    return f"; in step{'s'[: len(steps) > 1]} {listing}"
 
 
 def _comm_slow_explains(cause: Finding, other: Finding) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -392,13 +393,26 @@ def _mostly(kernel: str) -> str:
 
 def comes_again(stalls: Sequence[int], last: int, noun: str = "step") -> str:
     """Say whether a rank stalls again: it does where many stalls are equally far apart, up to the last step."""
-    steps = noun if len(stalls) == 1 else f"{noun}s"
-    where = ", ".join(map(str, stalls[:_LISTED])) + (" …" if len(stalls) > _LISTED else "")
-    apart = set(np.diff(stalls).tolist())
-    every = apart.pop() if len(apart) == 1 and len(stalls) >= _REGULAR else 0
-    if every < 2 or last - stalls[-1] >= every:
-        return f"whether it comes again is not known: seen in {steps} {where}"
-    return f"it comes every {ordinal(every)} {noun}: {where}"
+    steps, every = noun if len(stalls) == 1 else f"{noun}s", spacing(stalls, _REGULAR)
+    if not every or last - stalls[-1] >= every:
+        return f"whether it comes again is not known: seen in {steps} {few_steps(stalls)}"
+    return f"it comes every {ordinal(every)} {noun}: {few_steps(stalls)}"
+
+
+def spacing(steps: Sequence[int], fewest: int) -> int:
+    """Return how far apart steps are, all alike; 0: they are not, or fewer than `fewest`, or one follows another.
+
+    >>> spacing([1, 5, 9], 3), spacing([1, 5, 9], 4), spacing([5, 6, 7], 3)
+    (4, 0, 0)
+    """
+    apart = {after - before for before, after in pairwise(steps)}
+    every = apart.pop() if len(apart) == 1 and len(steps) >= fewest else 0
+    return every if every > 1 else 0
+
+
+def few_steps(steps: Sequence[int]) -> str:
+    """Return the numbers of steps as a sentence lists them."""
+    return ", ".join(map(str, steps[:_LISTED])) + (" …" if len(steps) > _LISTED else "")
 
 
 def ordinal(number: int) -> str:

@@ -21,7 +21,19 @@ from rocpd.counters.measured import SIZES, CounterRows, Measured, Pass, block_of
 from rocpd.counters.measured import by_name as rows_by_name
 from rocpd.counters.metrics import MetricSums, terms_of
 from rocpd.counters.panels import PANELS
-from rocpd.facts.columns import Select, as_text, columns, distinct, find_rows, grouped, numbered, read_all, statement
+from rocpd.facts.columns import (
+    Select,
+    as_text,
+    columns,
+    different,
+    distinct,
+    find_rows,
+    grouped,
+    numbered,
+    per_id,
+    read_all,
+    statement,
+)
 from rocpd.facts.columns import number as whole
 from rocpd.facts.operations import GRID, GROUP, kernel_texts
 from rocpd.facts.rank import By, Key, Options, RankReading
@@ -88,10 +100,11 @@ TABLES = by_name(
     ),
 )
 
+_DISPATCHED = ("event", "name", "agent", "stream")
 _COLUMNS = ("event", "number", "name", "agent", "lds", "scratch", "start", "end")
 _REGISTERS = """SELECT id, arch_vgpr_count, accum_vgpr_count, sgpr_count FROM rocpd_info_kernel_symbol"""
 _AGENTS = "SELECT id, name, extdata FROM rocpd_info_agent"
-_COUNTERS = "SELECT id, name, symbol FROM rocpd_info_pmc"
+_COUNTERS = "SELECT id, name, symbol, units FROM rocpd_info_pmc"
 _EXPRESSIONS = "SELECT DISTINCT name, expression FROM rocpd_info_pmc WHERE expression <> '' AND expression <> name"
 
 _ANY = """SELECT 1 FROM rocpd_pmc_event WHERE sample_id IS NULL AND event_id IN
@@ -131,10 +144,10 @@ def _measured(reader: RankReader, names: KernelNames) -> Measured:
     values = _Values(rows[known], read.numbers[1][known], read.reals[0][known])
     symbols = reader.rows(_COUNTERS)
     if has_passes:
-        called = {number: as_text(symbol) or as_text(name) or "?" for number, name, symbol in symbols}
+        called = {number: as_text(symbol) or as_text(name) or "?" for number, name, symbol, _ in symbols}
         passes = tuple(_passes_in_file(values, called, *(column[known] for column in read.numbers[2:])))
     else:
-        called = {number: as_text(name) or "?" for number, name, _ in symbols}
+        called = {number: as_text(name) or "?" for number, name, *_ in symbols}
         passes = (values.of_pass(called, durations),) if len(values.rows) else ()
     texts, times = kernel_texts(reader, names, dispatches[2]), dict[str | None, int]()
     lasting = np.where(valid_times(*dispatches[6:8]), dispatches[7] - dispatches[6], 0)
@@ -341,22 +354,27 @@ _COUNTED = Fact("counters", 1, (MetricSums,))
 
 def _read_counters(reading: RankReading) -> _OfRank:
     """Return the values of one rank by division, kernel and counter, and the units of its counters."""
-    values: dict[tuple[int, int, str | None], list[float]] = {}
-    units: dict[str | None, str | None] = {}
-    by = reading.options.by
-    for batch in reading.reader.stream(statement("counters"), size=1000):
-        for kernel, name, kind, agent, stream, value in batch:
-            counter, unit = as_text(name), as_text(kind)
-            lane = agent if by is By.AGENT else stream if by is By.STREAM else None
-            cell = values.setdefault((whole(lane), whole(kernel), counter), [])
-            units[counter] = unit
-            if value is not None:
-                cell.append(value)
-    ids = np.array([kernel for _, kernel, _ in values], np.int64)
-    names = kernel_texts(reading.reader, reading.options.kernel_names, ids)
+    reader, by = reading.reader, reading.options.by
+    event, kernel, agent, stream = columns(reader, "rocpd_kernel_dispatch", statement("kernels"), _DISPATCHED)
+    read = read_all(reader, _VALUES)
+    rows, is_known = find_rows(event, read.numbers[0])
+    rows, pmc, value = rows[is_known], read.numbers[1][is_known], read.reals[0][is_known]
+    described = {number: (as_text(name), as_text(unit)) for number, name, _, unit in reader.rows(_COUNTERS)}
+    named = {number: described.get(number, (None, None)) for number in distinct(pmc).tolist()}
+    units = dict(named.values())
+    counters = {name: place for place, name in enumerate(units)}
+    counter = per_id(pmc, lambda number: counters[named[number][0]])
+    first, cell = different(rows * max(1, len(counters)) + counter)  # a dispatch and a counter: its instances add up
+    is_value = ~np.isnan(value)
+    sums = CounterRows(cell[is_value], value[is_value]).summed(len(first))
+    row, counter = np.divmod(first, max(1, len(counters)))
+    lane = agent[row] if by is By.AGENT else stream[row] if by is By.STREAM else np.full(len(row), NULL)
+    texts, names = kernel_texts(reader, reading.options.kernel_names, kernel[row]), list(counters)
     divisions: dict[Key, _Cells] = {}
-    for (lane, kernel, counter), cell in values.items():
-        add(divisions, reading.key(lane), (names.get(kernel), counter), _cell(cell))
+    for (of_lane, of_kernel, number), some in grouped([lane, kernel[row], counter]):
+        values = sums[some]
+        cell_of = _cell(values[~np.isnan(values)].tolist())
+        add(divisions, reading.key(of_lane), (texts.get(of_kernel), names[number]), cell_of)
     return divisions, units
 
 

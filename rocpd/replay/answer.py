@@ -43,8 +43,8 @@ class Prediction:
         step_ns: how long a step took, the mean of those that count [ns].
         predicted_step_ns: how long it would take [ns].
         low_ns, high_ns: between these [ns].
-        binds: what it then waits for, the longest first.
         about: of each change what its name does not say, such as how long a gap is, and where; mostly empty.
+        binds: what it then waits for, the longest first, where that was asked for.
     """
 
     changes: tuple[Change, ...]
@@ -52,8 +52,8 @@ class Prediction:
     predicted_step_ns: float
     low_ns: float
     high_ns: float
-    binds: tuple[Binding, ...]
     about: tuple[str, ...] = ()
+    binds: tuple[Binding, ...] = ()
 
     def __str__(self) -> str:
         """Return its changes as the command line has them, with what they are about."""

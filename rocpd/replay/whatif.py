@@ -19,6 +19,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -79,14 +80,12 @@ class _Trial:
     Args:
         asked: the changes.
         predicted: how long a step takes with them, by a replay [ns].
-        binds: what it then waits for.
         least, most: change -> which share of what it takes away is likely to go at least, and at most.
         also: what points may take less besides [ns].
     """
 
     asked: tuple[Change, ...]
     predicted: float
-    binds: tuple[Binding, ...]
     least: Mapping[Change, float]
     most: Mapping[Change, float]
     also: Ints
@@ -101,6 +100,7 @@ class Replays:
         self.blaming = Blaming(job, steps, excess(job, steps))
         self.found = self.blaming.blame()
         self._known: dict[Callable[[JobGraph], JobGraph], JobGraph] = {}
+        self._predicted: dict[tuple[Change, ...], Prediction] = {}
         job.give_back()
 
     @functools.cached_property
@@ -201,9 +201,10 @@ class Replays:
         Raises:
             RocpdError: a change names nothing that there is, or times are damaged.
         """
+        lacking = dict.fromkeys(asked for asked in map(tuple, every) if asked not in self._predicted)
         try:
-            trials, done, of = [], itertools.count(1), _PASSES * len(every)
-            for asked in every:
+            trials, done, of = [], itertools.count(1), _PASSES * len(lacking)
+            for asked in lacking:
                 trials.append(self._trial(asked))
                 hear(next(done), of)
             lengths: list[list[float]] = [[] for _ in trials]
@@ -214,7 +215,14 @@ class Replays:
                     hear(next(done), of)
         except OverflowError as error:
             raise RocpdError("times add up to more than 292 years", "rocpd info JOB says what is damaged") from error
-        return [self._prediction(trial, some) for trial, some in zip(trials, lengths, strict=True)]
+        for asked, trial, some in zip(lacking, trials, lengths, strict=True):
+            self._predicted[asked] = self._prediction(trial, some)
+        return [self._predicted[tuple(asked)] for asked in every]
+
+    def bound(self, prediction: Prediction) -> Prediction:
+        """Return a prediction with what a step then waits for."""
+        job = self._exact.applied(prediction.changes)
+        return replace(prediction, binds=tuple(self._binds(job, job.replay())))
 
     def _trial(self, asked: Sequence[Change]) -> _Trial:
         """Return what a replay says of some changes, and how much more or less these may take away."""
@@ -222,9 +230,7 @@ class Replays:
         off = {change: self._uncertainty(change) for change in asked if _is_compared(change)}
         least, most = ({change: 1 + side * share for change, share in off.items()} for side in (-1, 1))
         also = self._alike(asked)
-        job = self._exact.applied(asked)
-        times = job.replay()
-        return _Trial(tuple(asked), self._step(times), tuple(self._binds(job, times)), least, most, also)
+        return _Trial(tuple(asked), self._step(self._exact.applied(asked).replay()), least, most, also)
 
     def _within(self, changing: Changing, trial: _Trial) -> Iterator[float]:
         """Yield how long a step takes where changes take away least and most, with the waits of one graph [ns]."""
@@ -237,7 +243,7 @@ class Replays:
         noise = self._noise(asked) + max(_MODEL * abs(self.blaming.step_ns - predicted), self._between_clocks(asked))
         bounds = max(0.0, min(*every, predicted - self._unmatched(asked, predicted)) - noise), max(every) + noise
         about = tuple(self._exact.about(change, asked) for change in asked)
-        return Prediction(asked, self.blaming.step_ns, predicted, *bounds, trial.binds, about)
+        return Prediction(asked, self.blaming.step_ns, predicted, *bounds, about)
 
     def _step(self, times: Ints) -> float:
         return self.blaming.spent(times) / max(1, len(self.steps))
@@ -421,8 +427,8 @@ def what_if(
         count, matched = len(replays.steps) if replays.has_steps else 0, replays.job.matched
         if asked:
             with session.job.course.during(Stage.CAUSES, 1):
-                return WhatIf(count, matched, replays.predict(asked))
-        *each, together = replays.tried(session.job.course)
+                return WhatIf(count, matched, replays.bound(replays.predict(asked)))
+        *each, together = map(replays.bound, replays.tried(session.job.course))
     return WhatIf(count, matched, together, tuple(each), replays.found.denied)
 
 

@@ -46,7 +46,7 @@ def test_nothing_that_changes_is_the_recording(slowed: Replays) -> None:
     for same in (), asked(scale=["compute=1", "host=1", "launch=1"]):
         found = slowed.predict(same)
         assert (found.low_ns, found.predicted_step_ns, found.high_ns) == (found.step_ns,) * 3
-    assert sum(each.time for each in found.binds) == pytest.approx(found.step_ns)
+    assert sum(each.time for each in slowed.bound(found).binds) == pytest.approx(found.step_ns)
 
 
 def test_a_rank_with_steps_and_nothing_in_them_is_blamed_for_nothing(slowed: Replays) -> None:
@@ -387,7 +387,7 @@ def test_a_call_that_takes_no_time_waits_all_the_same_and_says_so(open_job: Open
     ],
 )
 def test_bounds_of_what_a_change_costs_are_costs(predicted: float, low: float, high: float, said: str) -> None:
-    changed = Prediction(asked(scale=["compute=1.1"]), 100.0, predicted, low, high, ())
+    changed = Prediction(asked(scale=["compute=1.1"]), 100.0, predicted, low, high)
     assert said in str(WhatIf(4, 1.0, changed))
 
 

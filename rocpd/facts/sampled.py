@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
+
+from rocpd.base import Flags, Floats
 from rocpd.schema.rules.events import SENTINEL_OF_16_BITS, SENTINELS
 
 _SMALL_UNITS = frozenset({"w", "mw", "°c", "c", "%", "mhz", "lanes", "mt/s"})  # no GPU has so many of these
@@ -19,13 +22,17 @@ _ADDS_UP = re.compile(
 _MEANT = {("device_memory_usage", "gb"): "MB", ("", "w"): "W", ("", "sec"): "s"}
 
 
-def is_sentinel(value: float, unit: str | None) -> bool:
-    """Whether a value stands for none.
+def are_sentinels(values: Floats, unit: str | None) -> Flags:
+    """Return which values stand for none.
 
-    >>> is_sentinel(65535.0, "W"), is_sentinel(65535.0, "MB"), is_sentinel(4294967295.0, "MB"), is_sentinel(380.0, "W")
-    (True, False, True, False)
+    >>> are_sentinels(np.array([65535.0, 4294967295.0, 380.0]), "W").tolist()
+    [True, True, False]
+    >>> are_sentinels(np.array([65535.0, 4294967295.0]), "MB").tolist()
+    [False, True]
     """
-    return value in SENTINELS or (value == SENTINEL_OF_16_BITS and (unit or "").lower() in _SMALL_UNITS)
+    is_small = (unit or "").lower() in _SMALL_UNITS
+    none = [*SENTINELS, SENTINEL_OF_16_BITS] if is_small else [*SENTINELS]
+    return np.isin(values, none)
 
 
 def adds_up(name: str | None) -> bool:

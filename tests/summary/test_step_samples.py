@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from rocpd.base import NULL
 from rocpd.summary.counters.samples import HeldValues, _means_in_steps
 from tests.build import TraceBuilder
 from tests.conftest import OpenJob
@@ -13,7 +15,8 @@ MS = 1_000_000
 
 
 def _values(*pairs: tuple[int, float]) -> HeldValues:
-    return HeldValues.of([(at, None, value) for at, value in pairs], None)
+    at, value = np.array([at for at, _ in pairs], np.int64), np.array([value for _, value in pairs])
+    return HeldValues.of(at, np.full(len(at), NULL), value, None)
 
 
 def test_values_hold_until_the_next_one() -> None:

@@ -15,7 +15,7 @@ from rocpd.convert.gather.cpu import sample_tracks
 from rocpd.convert.gather.gpu import Dispatches
 from rocpd.convert.model import Annotation, Counters, Track, TrackKind, where
 from rocpd.facts.columns import Select, TextCodes, distinct, find_rows, grouped, per_id, read_all
-from rocpd.facts.sampled import is_sentinel, meant_unit
+from rocpd.facts.sampled import are_sentinels, meant_unit
 
 _VALUES = Select(
     "SELECT id, event_id, pmc_id, value FROM rocpd_pmc_event WHERE sample_id IS NULL",
@@ -144,8 +144,11 @@ def _samples_of_values(
 
 def _sentinels(read: Values, of_sample: Flags) -> Flags:
     """Say which values of samples stand for none."""
-    pairs = zip(read.value[of_sample].tolist(), read.counter[of_sample].tolist(), strict=True)
-    return np.fromiter((is_sentinel(value, read.units.get(counter)) for value, counter in pairs), bool)
+    value, counter = read.value[of_sample], read.counter[of_sample]
+    is_none = np.zeros(len(value), bool)
+    for (number,), some in grouped([counter]):
+        is_none[some] = are_sentinels(value[some], read.units.get(number))
+    return is_none
 
 
 def _on_tracks(

@@ -1,6 +1,6 @@
--- Values that were sampled while one rank ran, each with what it is and whose: time [ns], and until when it holds,
+-- Values that were sampled while one rank ran, each with what it is of: time [ns], and until when it holds,
 -- where that was recorded.
-SELECT P.name AS name, P.units AS units, P.agent_id AS agent, S."timestamp" AS at, V.value AS value,
+SELECT P.id AS pmc, S."timestamp" AS at, V.value AS value,
     CASE WHEN json_valid(E.extdata) THEN json_extract(E.extdata, '$.end') END AS until
 FROM rocpd_sample S
 JOIN rocpd_pmc_event V ON V.event_id = S.event_id

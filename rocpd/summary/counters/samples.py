@@ -10,7 +10,6 @@ ran in it. Energy counts where one kernel took most of that time.
 
 from __future__ import annotations
 
-import functools
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,11 +19,11 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from rocpd.base import NULL, Floats, Ints, Row
-from rocpd.facts.columns import as_text, grouped, number, statement
+from rocpd.facts.columns import Select, as_text, grouped, number, per_id, read_all, statement
 from rocpd.facts.operations import GRID, kernel_texts, timed_columns
 from rocpd.facts.rank import Key, RankReading
 from rocpd.facts.regions import read_ranges
-from rocpd.facts.sampled import adds_up, is_sentinel, meant_unit
+from rocpd.facts.sampled import adds_up, are_sentinels, meant_unit
 from rocpd.facts.timeline import Union, covered, union
 from rocpd.facts.units import RankTime, of_steps
 from rocpd.federate.run.rank_reader import Fact
@@ -38,6 +37,8 @@ CLOCK = re.compile(r"gfx.?clock|gfxclk|sclk", re.IGNORECASE)
 
 _MOST = 0.5  # of the time for which a sample stands: then its power is that of the kernel
 _RUN = ("name", "agent", "start", "end")
+_SAMPLES = Select(statement("sampled_values"), ("pmc", "at", "until"), ("value",))
+_SAMPLED_OF = "SELECT id, name, units, agent_id FROM rocpd_info_pmc"
 
 TABLES = by_name(
     table_of(
@@ -131,20 +132,17 @@ class HeldValues(NamedTuple):
     value: Floats
 
     @classmethod
-    def of(cls, samples: Sequence[tuple[int, int | None, float]], last: int | None, adds_up: bool = False) -> Self:
+    def of(cls, at: Ints, until: Ints, value: Floats, last: int | None, adds_up: bool = False) -> Self:
         """Return the values of a counter.
 
         Args:
-            samples: time, until when it holds where that was recorded, else until the next one [ns], and value.
+            at, until, value: time, until when it holds where that was recorded, else NULL: until the next one [ns]; and
+                the value.
             last: end of the part of the rank that counts; None: all does [ns].
             adds_up: values add up what was before; then it is by how much they grow in a second, each until the next
                 one; where they start anew, nothing.
         """
-        at = np.array([at for at, _, _ in samples], np.int64)
-        value = np.array([value for *_, value in samples], np.float64)
-        following = np.append(at[1:], at[-1:])
-        ends = [after if end is None else end for (_, end, _), after in zip(samples, following.tolist(), strict=True)]
-        until = np.array(ends, np.int64)
+        until = np.where(until == NULL, np.append(at[1:], at[-1:]), until)
         if adds_up:
             grows = ((at[1:] > at[:-1]) & (value[1:] >= value[:-1])).nonzero()[0]
             with np.errstate(all="ignore"):
@@ -225,24 +223,27 @@ def held_values(reading: RankReading, steady: RankTime | None) -> tuple[dict[Key
     """
     base = reading.window.base
     last = steady.end if steady else base[1] if base else None
-    values: dict[Key, list[tuple[int, int | None, float]]] = {}
+    read = read_all(reading.reader, _SAMPLES)
+    (pmc, at, until), (value,) = read.numbers, read.reals
+    reading.left_out["samples"] += int(np.count_nonzero(at < 1))
+    key_of = {number: _key(reading.rank.number, *described) for number, *described in reading.reader.rows(_SAMPLED_OF)}
+    number_of = {key: number for number, key in enumerate(dict.fromkeys(key_of.values()))}
+    taken = ((at >= max(1, steady.start if steady else 1)) & ~np.isnan(value)).nonzero()[0]
+    of_key = per_id(pmc[taken], lambda number: number_of[key_of[number]])
+    values: dict[Key, HeldValues] = {}
     left_out: Counter[Key] = Counter()
-    key_of_value = functools.cache(partial(_key, reading.rank.number))
-    for name, units, agent, at, value, until in reading.reader.rows(statement("sampled_values")):
-        start = number(at)
-        if start < 1:
-            reading.left_out["samples"] += 1
-        elif isinstance(value, int | float) and (not steady or steady.start <= start):
-            key, unit = key_of_value(name, units, agent)
-            is_after = steady is not None and start >= steady.end
-            every = values.get(key, []) if is_after else values.setdefault(key, [])
-            if is_sentinel(value, unit):
-                left_out[key] += not is_after
-            elif not is_after:
-                every.append((start, until if isinstance(until, int) else None, float(value)))
-            elif every and every[-1][1] is None:  # it holds until this one
-                every[-1] = (every[-1][0], start, every[-1][2])
-    return {key: HeldValues.of(every, last, adds_up(as_text(key[2]))) for key, every in values.items()}, left_out
+    keys = list(number_of)
+    for (place,), some in sorted(grouped([of_key]), key=lambda group: int(group[1][0])):
+        (key, unit), rows = keys[place], taken[some]
+        is_after, is_none = at[rows] >= (steady.end if steady else np.inf), are_sentinels(value[rows], unit)
+        inside, after = rows[~is_after & ~is_none], rows[is_after & ~is_none]
+        left_out[key] += int(np.count_nonzero(~is_after & is_none))
+        holds = until[inside]
+        if len(holds) and len(after) and holds[-1] == NULL:  # it holds until this one
+            holds[-1] = at[after[0]]
+        if not is_after.all():
+            values[key] = HeldValues.of(at[inside], holds, value[inside], last, adds_up(as_text(key[2])))
+    return values, left_out
 
 
 def _key(rank: int, name: object, units: object, agent: object) -> tuple[Key, str | None]:

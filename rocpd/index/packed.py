@@ -107,7 +107,7 @@ class _Writing:
         kinds = set(map(type, values))
         if len(values) >= _MANY and len(kinds) == 1:
             (kind,) = kinds
-            if kind is int and all(NULL < each < -NULL for each in values):
+            if kind is int and min(values) > NULL and max(values) < -NULL:
                 return ["column", self._column(np.array(values, np.int64))]
             if kind is str and len(different := dict.fromkeys(values)) < len(values) // 2:
                 codes = dict(zip(different, range(len(different)), strict=True))

@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import NamedTuple, Self
 
 import numpy as np
 
 from rocpd.base import NULL, Floats, Ints, Row
-from rocpd.facts.columns import Select, as_text, grouped, number, per_id, read_all, statement
+from rocpd.facts.columns import Select, as_text, grouped, number, per_id, read_all, runs, statement
 from rocpd.facts.operations import GRID, kernel_texts, timed_columns
 from rocpd.facts.rank import Key, RankReading
 from rocpd.facts.regions import read_ranges
@@ -98,21 +98,24 @@ def _clock_effect(reading: RankReading, agent: int, clock: HeldValues) -> tuple[
     shapes = [rows[some] for _, some in grouped([column[rows] for column in shape])]
     duration = end - start
     hottest = max(shapes, key=lambda some: int(duration[some].sum()), default=rows)
-    at = np.searchsorted(clock.at, start[hottest], side="right") - 1
-    medians = {number: float(np.median(duration[hottest[some]])) for (number,), some in grouped([at]) if number >= 0}
-    rho = spearman([float(clock.value[number]) for number in medians], list(medians.values()))
+    at, lasts = np.searchsorted(clock.at, start[hottest], side="right") - 1, duration[hottest]
+    order = np.lexsort((lasts, at))[np.count_nonzero(at < 0) :]
+    ordered, (first, count) = lasts[order], runs(at[order])
+    medians = (ordered[first + (count - 1) // 2] + ordered[first + count // 2]) / 2
+    rho = spearman(clock.value[at[order[first]]], medians)
     return None if rho is None else (rho, len(medians))
 
 
-def spearman(first: Sequence[float], second: Sequence[float]) -> float | None:
+def spearman(first: Floats, second: Floats) -> float | None:
     """Return the rank correlation of pairs; equal values share the mean of their ranks. None: one of them is constant.
 
     Spearman, American Journal of Psychology 15, 1904.
 
-    >>> round(spearman([1, 2, 3, 4], [8, 6, 6, 1]), 3), spearman([1, 2], [3, 3])
+    >>> clock = np.array([1, 2, 3, 4])
+    >>> round(spearman(clock, np.array([8, 6, 6, 1])), 3), spearman(clock, np.full(4, 3))
     (-0.949, None)
     """
-    ranks = [_ranks(np.array(values)) for values in (first, second)]
+    ranks = [_ranks(values) for values in (first, second)]
     if any(len(set(each.tolist())) < 2 for each in ranks):
         return None
     return float(np.corrcoef(ranks[0], ranks[1])[0, 1])

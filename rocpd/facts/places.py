@@ -11,17 +11,16 @@ import functools
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import field
 from typing import TypeAlias
 
 import numpy as np
 
-from rocpd.base import Ints, frozen
+from rocpd.base import Flags, Ints, frozen
 from rocpd.facts.agent_time import read_history
 from rocpd.facts.columns import distinct, first_of, grouped, numbered
 from rocpd.facts.operations import COPY, KERNEL, NO_THREAD, Ops, launch_calls, read_stacks
 from rocpd.facts.rank import LAUNCHES, By, Key, RankReading
-from rocpd.facts.regions import HostCall, Nesting, RankRegions, nest, read_nesting, read_ranges, read_steps
+from rocpd.facts.regions import HostCall, RankRegions, depths, nest, read_nesting, read_ranges, read_steps
 from rocpd.facts.spread import total
 from rocpd.facts.timeline import ALWAYS, NOTHING, Course, Pieces
 from rocpd.federate.run.rank_reader import RankReader
@@ -89,12 +88,12 @@ def places_at(reading: RankReading, by: By, threads: Ints, at: Ints) -> tuple[li
     """
     ranges = read_ranges(reading.reader).every
     steps = read_steps(reading.reader, is_step(reading.options.step_marker))
-    around = [_steps_at(ranges, steps, threads, at)]
+    step = _steps_at(ranges, steps, threads, at)
     if by is By.STEP:
-        return _numbered(around, {step.row: step.number for step in steps}.get)
-    nesting = read_nesting(reading.reader)
-    around.append(nesting.innermost(threads, at))
-    return _numbered(around, Paths(ranges, nesting, frozenset(step.row for step in steps)).of)
+        return _numbered([step], {step.row: step.number for step in steps}.get)
+    rows, paths = read_nesting(reading.reader).innermost(threads, at), _paths_of(ranges, steps, reading.reader)
+    outside = np.where(paths.has_step[rows], 0, paths.number[step])
+    return _numbered([outside, paths.number[rows]], lambda outer, inner: paths.every[outer] + paths.every[inner])
 
 
 def key_of_place(place: Place) -> Key:
@@ -124,28 +123,37 @@ def _steps_at(ranges: Sequence[MarkerRange], steps: Iterable[MarkedStep], thread
 
 
 @frozen
-class Paths:
-    """Names the paths of the ranges of a rank, of which some are steps."""
+class _Paths:
+    """The paths of the ranges of a rank, each on its thread.
 
-    ranges: Sequence[MarkerRange]
-    nesting: Nesting
-    steps: frozenset[int]
-    known: dict[int, tuple[Path, bool]] = field(default_factory=lambda: {-1: ((), False)})
+    Args:
+        every: the different ones; the first one is empty.
+        number: of the path of each range in `every`; at the end, for row -1, the empty one.
+        has_step: whether a step is part of it, likewise.
+    """
 
-    def of(self, step: int, row: int) -> Path:
-        """Return the path of a range, within the step that the rank is in."""
-        path, has_step = self._path(row)
-        return path if has_step else self._path(step)[0] + path
+    every: list[Path]
+    number: Ints
+    has_step: Flags
 
-    def _path(self, row: int) -> tuple[Path, bool]:
-        """Return the path of a range on its thread, and whether a step is part of it."""
-        rows = [row]
-        while rows[-1] not in self.known:
-            rows.append(int(self.nesting.around[rows[-1]]))
-        for inner, outer in zip(rows[-2::-1], rows[:0:-1], strict=True):
-            path, has_step = self.known[outer]
-            self.known[inner] = (*path, folded(self.ranges[inner].text)), has_step or inner in self.steps
-        return self.known[row]
+
+def _paths_of(ranges: Sequence[MarkerRange], steps: Iterable[MarkedStep], reader: RankReader) -> _Paths:
+    around, texts = read_nesting(reader).around, dict[str, int]()
+    text = np.array([texts.setdefault(folded(each.text), len(texts)) for each in ranges], np.int64)
+    names, depth = list(texts), depths(around)
+    every: list[Path] = [()]
+    number, has_step = np.zeros(len(ranges) + 1, np.int64), np.zeros(len(ranges) + 1, bool)
+    has_step[[step.row for step in steps]] = True
+    for level in range(int(depth.max(initial=-1)) + 1):
+        rows = (depth == level).nonzero()[0]
+        outer = around[rows]
+        has_step[rows] |= has_step[outer]
+        code = numbered(number[outer], text[rows])
+        heads = first_of(code)
+        outside = [every[path] for path in number[outer[heads]].tolist()]
+        number[rows] = len(every) + code
+        every += [(*path, names[of]) for path, of in zip(outside, text[rows[heads]].tolist(), strict=True)]
+    return _Paths(every, number, has_step)
 
 
 def _numbered(around: Sequence[Ints], place: Callable[..., Place]) -> tuple[list[Place], Ints]:
@@ -196,11 +204,9 @@ def whereabouts(reading: RankReading, agent: int) -> Whereabouts:
     if by is By.STEP:
         return through_steps(reading.reader, pattern)
     ranges, steps = read_ranges(reading.reader).every, read_steps(reading.reader, pattern)
-    nesting = read_nesting(reading.reader)
-    paths = Paths(ranges, nesting, frozenset(step.row for step in steps))
-    return _named(
-        nesting.segments.get(_main_thread(ranges, steps)), lambda row: (SEPARATOR.join(paths.of(-1, row)) or None,)
-    )
+    segments, paths = read_nesting(reading.reader).segments, _paths_of(ranges, steps, reading.reader)
+    of_main = segments.get(_main_thread(ranges, steps))
+    return _named(of_main, lambda row: key_of_place(paths.every[int(paths.number[row])]))
 
 
 def through_steps(reader: RankReader, pattern: re.Pattern[str]) -> Whereabouts:

@@ -406,11 +406,11 @@ def marker_ranges(reader: RankReader, is_wanted: Callable[[str], object] = bool)
     """Return the ids of the marker ranges of a rank that have a length and a text that is wanted, and the ranges."""
     markers = read_markers(reader)
     number, thread, start, end = markers.numbers
-    rows = (valid_times(start, end) & (end > start)).nonzero()[0].tolist()
-    texts = {row: shared(markers.texts[0][row]) or "" for row in rows}
-    rows = [row for row in rows if texts[row] and is_wanted(texts[row])]
-    ranges = [MarkerRange(texts[row], int(start[row]), int(end[row]), int(thread[row])) for row in rows]
-    return number[rows].tolist(), ranges
+    valid = (valid_times(start, end) & (end > start)).nonzero()[0].tolist()
+    texts = {row: text for row in valid if (text := shared(markers.texts[0][row])) and is_wanted(text)}
+    rows = [*texts]
+    columns = (column[rows].tolist() for column in (start, end, thread))
+    return number[rows].tolist(), list(map(MarkerRange, texts.values(), *columns))
 
 
 class RankSteps(NamedTuple):

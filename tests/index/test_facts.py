@@ -282,7 +282,7 @@ DEFINITIONS = {
     "graphs 1": "07a57571acfc",
     "idle 3": "52785cbb6bc0",
     "is-counted 1": "070f7d7723d9",
-    "kernels-of-agents 1": "08915f82f7d0",
+    "kernels-of-agents 1": "de424b178c36",
     "launches 1": "a7162d2079c4",
     "launching 3": "d20b2b71e1ab",
     "markers 1": "d840823b5d11",

@@ -18,7 +18,7 @@ import numpy as np
 
 from rocpd.base import NULL, Ints, Row, by_key, frozen
 from rocpd.base.identity import blake2b
-from rocpd.facts.columns import Names, as_text, columns, find_rows, first_of, grouped, number, numbered
+from rocpd.facts.columns import Names, as_text, columns, find_rows, first_of, grouped, number, numbered, statement
 from rocpd.facts.communication.collectives import Channel, CommunicationKernels, is_shared
 from rocpd.facts.communication.rccl import (
     ARGUMENTS,
@@ -32,11 +32,12 @@ from rocpd.facts.communication.rccl import (
     transfer_of,
     whole_number,
 )
+from rocpd.facts.rank import RankReading
+from rocpd.facts.regions import calls_of
 from rocpd.federate.run.rank_reader import Fact, RankReader
 from rocpd.schema.rules.events import valid_times
 from rocpd.schema.rules.kernel_categories import is_communication, load
 from rocpd.schema.rules.kernel_names import names_of_kernels
-from rocpd.schema.rules.launch import launching_regions
 
 _DISPATCHED = " WHERE id IN (SELECT kernel_id FROM rocpd_kernel_dispatch)"  # libraries bring thousands of others
 _KERNELS = """
@@ -57,12 +58,6 @@ SELECT id, dispatch_id FROM rocpd_kernel_dispatch WHERE id IN (SELECT value FROM
 _LAST = "SELECT MAX(dispatch_id) FROM rocpd_kernel_dispatch"
 _LOST_IN = 10  # of so many kernels of a stream one may have lost its call
 _AROUND = 3  # kernels on each side, that say which one between them is
-_STACKS = """
-SELECT K.id, E.stack_id FROM rocpd_kernel_dispatch K JOIN rocpd_event E ON E.id = K.event_id
-WHERE E.stack_id > 0 AND K.id IN (SELECT value FROM json_each(?))"""
-_CALLS = """
-SELECT E.stack_id, R.start, R."end", R.tid FROM rocpd_region R JOIN rocpd_event E ON E.id = R.event_id
-WHERE E.stack_id IN (SELECT value FROM json_each(?)) ORDER BY R.id"""
 
 
 class Communication(NamedTuple):
@@ -243,14 +238,14 @@ def _launches(reader: RankReader, kernels: Ints) -> RcclLaunches:
     if not regions:
         return RcclLaunches(kernels, at)
     of_calls = _arguments(reader, [number(event) for event, *_ in regions])
-    launched = list(_launching_calls(reader, kernels))
-    times = by_key((tid, time) for _, (_, time, _, tid) in launched)
-    threads = _threads(regions, of_calls, {tid: sorted(of_thread) for tid, of_thread in times.items()})
+    launched, time, thread = _launching_calls(reader, kernels)
+    calls = list(zip(thread.tolist(), time.tolist(), strict=True))
+    threads = _threads(regions, of_calls, {thread: sorted(times) for thread, times in by_key(calls).items()})
     different, numbers = [LaunchedBy()], dict[tuple[object, ...], int]()
     known: dict[tuple[int, ...], int] = {}  # kernels of a loop are launched alike
     codes = []
-    for _, (_, time, _, tid) in launched:
-        running = list(threads[tid].at(time)) if tid in threads else []
+    for of_thread, at_time in calls:
+        running = list(threads[of_thread].at(at_time)) if of_thread in threads else []
         alike = tuple(map(id, running))
         if alike not in known:
             by = _launched_by(running)
@@ -258,7 +253,7 @@ def _launches(reader: RankReader, kernels: Ints) -> RcclLaunches:
             if known[alike] == len(different):
                 different.append(by)
         codes.append(known[alike])
-    at[np.searchsorted(kernels, np.array([kernel for kernel, _ in launched], np.int64))] = codes
+    at[np.searchsorted(kernels, launched)] = codes
     arguments = [*{id(each): each for each in reversed(of_calls.values())}.values()][::-1]  # the last call counts
     sizes, own = _made(arguments, ("nranks",)), _made(arguments, ("myrank", "rank"))
     return RcclLaunches(kernels, at, tuple(different), sizes, own)
@@ -290,22 +285,20 @@ def _carried_out(running: Sequence[tuple[RcclCall, ...]]) -> tuple[RcclCall, ...
     return outermost or (running[0] if running else ())
 
 
-def _launching_calls(reader: RankReader, kernels: Ints) -> Iterator[tuple[int, tuple[int, int, int, int | None]]]:
-    """Yield dispatches with stack id, start, end [ns] and thread of the region that launched them."""
-    stacks = {kernel: number(stack) for kernel, stack in reader.rows(_STACKS, (json.dumps(kernels.tolist()),))}
-    calls = reader.rows(_CALLS, (json.dumps(sorted(set(stacks.values()))),))
-    stack, start, end = (np.array([number(row[column]) for row in calls], np.int64) for column in range(3))
-    launcher = launching_regions(stack, start, end, np.array(list(stacks.values()), np.int64))
-    for kernel, call in zip(stacks, launcher.tolist(), strict=True):
-        if call >= 0:
-            yield kernel, calls[call]
+def _launching_calls(reader: RankReader, kernels: Ints) -> tuple[Ints, Ints, Ints]:
+    """Return the dispatches whose call is recorded, when it started [ns], and its thread."""
+    ids, stack = columns(reader, "rocpd_kernel_dispatch", statement("kernels"), ("id", "stack"))
+    rows, is_known = find_rows(ids, kernels)
+    regions, call, _ = calls_of(RankReading.of(reader, {}), np.where(is_known, stack[rows], NULL))
+    has_call = (call >= 0).nonzero()[0]
+    return kernels[has_call], regions.start[call[has_call]], regions.thread[call[has_call]]
 
 
 def _threads(
-    regions: Iterable[Row], of_calls: Mapping[int, Mapping[str, str]], launched: Mapping[int | None, Sequence[int]]
-) -> dict[int | None, _Thread]:
+    regions: Iterable[Row], of_calls: Mapping[int, Mapping[str, str]], launched: Mapping[int, Sequence[int]]
+) -> dict[int, _Thread]:
     """Return the RCCL calls of each thread; `launched`: when its calls launched kernels [ns]."""
-    threads: dict[int | None, _Thread] = {}
+    threads: dict[int, _Thread] = {}
     known: dict[tuple[str, int], tuple[RcclCall, ...]] = {}
     nothing: Mapping[str, str] = {}
     for event, tid, start, end, text in regions:
@@ -315,9 +308,10 @@ def _threads(
         if calls is None:
             calls = known[name, id(arguments)] = (RcclCall(name, arguments),) if _FUNCTION.match(name) else ()
         if calls and isinstance(start, int) and isinstance(end, int):
-            if tid not in threads:
-                threads[tid] = _Thread(launched.get(tid, ()))
-            threads[tid].add(start, end, calls)
+            thread = number(tid)
+            if thread not in threads:
+                threads[thread] = _Thread(launched.get(thread, ()))
+            threads[thread].add(start, end, calls)
     return threads
 
 

@@ -13,11 +13,12 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from rocpd.base import Ints, by_key
-from rocpd.facts.agent_time import History
-from rocpd.facts.columns import first_of, numbered, per_id
+from rocpd.base import NULL, Ints, by_key
+from rocpd.facts.agent_time import HOST, AgentTime, History, cause_code
+from rocpd.facts.columns import first_of, grouped, numbered, per_id
 from rocpd.facts.regions import HostCall, host_call
 from rocpd.schema.rules.categories import domain_of
+from rocpd.schema.rules.steps import folded
 from rocpd.table.human import readable
 
 _DOMAINS = ("HIP", "CUDA", "RCCL")
@@ -51,6 +52,25 @@ def read_calls(history: History, edges: Ints) -> tuple[list[Function], Ints]:
     time = np.bincount(cell, regions.end[rows] - regions.start[rows], len(calls)).astype(np.int64)
     called = np.stack([calls.reshape(shape), time.reshape(shape)], axis=2)
     return [(texts[name] or "", texts[category] or "") for name, category in names], called
+
+
+def host_work(history: History, unit: Ints, idle: AgentTime, count: int, agents: int) -> tuple[list[Function], Ints]:
+    """Return the markers in which the host works while agents wait for it, as `read_calls` returns functions.
+
+    Args:
+        history: of the rank.
+        unit: of each of the stretches, from 0.
+        idle: stretches in which agents are idle.
+        count: how many units there are.
+        agents: how many agents; times are the mean of them.
+    """
+    waits = ((idle.cause == cause_code(HOST)) & (idle.what != NULL)).nonzero()[0]
+    times: dict[str, Ints] = {}
+    for (what,), some in grouped([idle.what[waits]]):
+        name, rows = f"{HOST} in {folded(history.names.texts[what] or '?')}", waits[some]
+        np.add.at(times.setdefault(name, np.zeros(count, np.int64)), unit[rows], idle.length[rows])
+    time = np.array([*times.values()], np.int64).reshape(-1, count).T // agents
+    return [(name, HOST) for name in times], np.stack([np.ones_like(time), time], axis=2)
 
 
 class CallUse(NamedTuple):
@@ -101,6 +121,7 @@ class CallDifference(NamedTuple):
         lengths: of a call [ns]; None: there is none.
         change: how much longer all of them take [ns].
         is_other_number, is_other_length: whether that differs by enough to be said.
+        is_host_work: it is no function, but what the host does in a marker while GPUs wait for it.
     """
 
     name: str
@@ -109,6 +130,7 @@ class CallDifference(NamedTuple):
     change: float
     is_other_number: bool
     is_other_length: bool
+    is_host_work: bool
 
     @property
     def is_changed(self) -> bool:
@@ -121,6 +143,8 @@ class CallDifference(NamedTuple):
         parts = [f"{numbers_said(*self.calls)} calls {each}"] * self.is_other_number + [
             f"{lengths} a call"
         ] * self.is_other_length
+        if self.is_host_work:
+            return f"{self.name}: GPUs wait {lengths} {each} for it"
         cost = f"{readable(abs(self.change), 'ns')} {'more' if self.change > 0 else 'less'}"
         return f"{self.name}: {', '.join(parts)}, {cost} of the host's time {each}"
 
@@ -144,7 +168,7 @@ def compare_calls(base: _Side, new: _Side, unit_ns: float, *, is_counted: bool) 
     for name in sorted({**sides[0], **sides[1]}):
         known = [side[name] for side in sides if name in side]
         if len(known) == len(sides) or known[0].category in shared:
-            absent = CallUse(*known[0][:2], 0.0, 0.0)
+            absent = CallUse(*known[0][:2], 0.0 if known[0].category != HOST else 1.0, 0.0)
             rows.append(_difference(sides[0].get(name, absent), sides[1].get(name, absent), unit_ns, is_counted))
     return sorted(rows, key=lambda row: -abs(row.change))
 
@@ -168,4 +192,5 @@ def _difference(base: CallUse, new: CallUse, unit_ns: float, is_counted: bool) -
     differs = len(known) == len(lengths) and known[1] >= _OTHER_LENGTH * known[0]
     is_other_length = differs and not waits and abs(change) >= LEAST_TIME * unit_ns
     counts = base.calls, new.calls
-    return CallDifference(base.name, counts, (lengths[0], lengths[1]), change, is_number_said, is_other_length)
+    of_host = base.category == HOST
+    return CallDifference(base.name, counts, (lengths[0], lengths[1]), change, is_number_said, is_other_length, of_host)

@@ -55,6 +55,27 @@ def test_calls_are_counted_where_they_start(tmp_path: Path) -> None:
     )
 
 
+def test_host_work_that_gpus_wait_for_is_said_by_its_marker(tmp_path: Path) -> None:
+    """A GPU runs 500 us of each of six steps, and before that waits for a batch to be loaded: for 20 or 400 us."""
+    sides = []
+    for load in (20_000, 400_000):
+        trace = TraceBuilder(load, pid=10, command="train")
+        for step in range(6):
+            at = 1_000_000 + (load + 510_000) * step
+            trace.region("roctxRangePushA", at, at + load + 508_000, message=f"step {step}")
+            trace.region("roctxRangePushA", at + 10, at + load, message=f"load batch {step}")
+            ready = at + load + 100
+            trace.region("hipLaunchKernel", ready, ready + 5000, category=HIP, stack=step + 1)
+            trace.kernel("k", ready + 5000, ready + 505_000, stack=step + 1)
+        sides.append(profile_of(trace.write(tmp_path / f"{load}.db")))
+    (work,) = [
+        call for call in compare_calls(*([side.calls] for side in sides), UNIT, is_counted=True) if call.is_changed
+    ]
+    assert (work.name, work.is_host_work) == ("host work in load batch #", True)
+    assert work.change == pytest.approx(380_000 * 5 / 6, rel=0.01)  # before the first kernel no GPU waits
+    assert work.said("a step").startswith("host work in load batch #: GPUs wait ")
+
+
 def test_more_calls_and_longer_calls_are_said() -> None:
     more = [COPY._replace(time=2_832_000.0), WAIT._replace(calls=6.0, time=988_000.0)]
     assert said([COPY, WAIT], more) == [

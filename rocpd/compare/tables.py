@@ -115,8 +115,8 @@ TABLES = by_name(
     ),
     table_of(
         "diff-calls",
-        "The host's calls of HIP, CUDA and RCCL where both sides recorded them, and its work in markers while GPUs wait "
-        "for it, on average of all ranks, those first whose time changes most.",
+        "The host's calls of HIP, CUDA and RCCL where both sides recorded them, and its work in markers that GPUs wait "
+        "for, on average of all ranks, those first whose time changes most.",
         Field("name", "", "function, or marker"),
         Field("base_calls", "", "calls per unit of the base, on a rank"),
         Field("new_calls", "", "calls per unit of the other side"),

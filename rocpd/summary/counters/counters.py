@@ -357,8 +357,12 @@ def _read_counters(reading: RankReading) -> _OfRank:
     reader, by = reading.reader, reading.options.by
     event, kernel, agent, stream = columns(reader, "rocpd_kernel_dispatch", statement("kernels"), _DISPATCHED)
     read = read_all(reader, _VALUES)
-    rows, is_known = find_rows(event, read.numbers[0])
-    rows, pmc, value = rows[is_known], read.numbers[1][is_known], read.reals[0][is_known]
+    order = np.argsort(event, kind="stable")
+    first, last = (np.searchsorted(event[order], read.numbers[0], side) for side in ("left", "right"))
+    count = np.where(read.numbers[0] == NULL, 0, last - first)  # dispatches of the event of each value
+    of_value = np.arange(len(count)).repeat(count)
+    rows = order[np.arange(len(of_value)) + (first - count.cumsum() + count)[of_value]]
+    pmc, value = read.numbers[1][of_value], read.reals[0][of_value]
     described = {number: (as_text(name), as_text(unit)) for number, name, _, unit in reader.rows(_COUNTERS)}
     named = {number: described.get(number, (None, None)) for number in distinct(pmc).tolist()}
     units = dict(named.values())

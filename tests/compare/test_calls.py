@@ -67,10 +67,8 @@ def test_host_work_that_gpus_wait_for_is_said_by_its_marker(tmp_path: Path) -> N
             ready = at + load + 100
             trace.region("hipLaunchKernel", ready, ready + 5000, category=HIP, stack=step + 1)
             trace.kernel("k", ready + 5000, ready + 505_000, stack=step + 1)
-        sides.append(profile_of(trace.write(tmp_path / f"{load}.db")))
-    (work,) = [
-        call for call in compare_calls(*([side.calls] for side in sides), UNIT, is_counted=True) if call.is_changed
-    ]
+        sides.append([*profile_of(trace.write(tmp_path / f"{load}.db")).calls])
+    (work,) = [call for call in compared(*sides) if call.is_changed]
     assert (work.name, work.is_host_work) == ("host work in load batch #", True)
     assert work.change == pytest.approx(380_000 * 5 / 6, rel=0.01)  # before the first kernel no GPU waits
     assert work.said("a step").startswith("host work in load batch #: GPUs wait ")

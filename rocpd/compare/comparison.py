@@ -353,11 +353,11 @@ def _findings(comparison: Comparison, base: Sequence[RunProfile], new: Sequence[
         yield from _changed_work(comparison)
         yield from _changed_speed(comparison)
         are_apart = _guids(base).isdisjoint(_guids(new))  # what the host does in parts of one job says nothing
-        if are_apart and comparison.metric.name == STEP and comparison.unit != WINDOW:
-            yield from _changed_number(comparison, base, new)
-            yield from _changed_overlap(comparison, base, new)
-        yield from _changed_calls(comparison) if are_apart else ()
+        has_units = are_apart and comparison.metric.name == STEP and comparison.unit != WINDOW
+        yield from _changed_number(comparison, base, new) if has_units else ()
         yield from _explained(comparison)
+        yield from _changed_overlap(comparison, base, new) if has_units else ()
+        yield from _changed_calls(comparison) if are_apart else ()
         yield from _critical(base, new) if are_apart else ()
         if comparison.metric.name == STEP and (steps := outlying_steps(base, new)):
             text, is_all = steps

@@ -126,6 +126,14 @@ def test_links_are_missing_where_no_kernel_has_a_call(open_job: OpenJob) -> None
     assert shown == {"links": ("problem", 1, 1, 1), "launches": unknown, "dispatches": unknown}
 
 
+def test_links_that_one_rank_lacks_are_not_missing_events_of_all(open_job: OpenJob) -> None:
+    linked = TraceBuilder().region("hipLaunchKernel", 10, 20, stack=1).kernel("one", 30, 40, stack=1)
+    unlinked = TraceBuilder().region("hipLaunchKernel", 10, 20, stack=1).kernel("one", 30, 40, stack=2)
+    rows = cells(open_job(linked, unlinked), "trace", "check verdict missing of ranks")
+    shown = {row[0]: row[1:] for row in rows if row[0] in ("links", "launches", "dispatches")}
+    assert shown == {"links": ("problem", 1, 2, 1), "launches": ("none", 0, 1, 0), "dispatches": ("none", 0, 1, 0)}
+
+
 def test_clocks_that_contradict_each_other_are_a_problem(tmp_path: Path) -> None:
     files = simulate(JobOptions(tmp_path / "job", ranks=4, nodes=2, steps=9, seed=11, plant="clock-step"))
     with rocpd.connect(files) as session:

@@ -80,7 +80,7 @@ _CHECKS = (
     ),
     _Check("lost events", "events were lost by the recorder", "the recorder does not say how many events it lost"),
     _Check("graphs", "launches of graphs have no operations: the time of their kernels is missing", "no graphs"),
-    _Check("links", "kernels and all calls are not linked: who launches what is unknown", "no calls of HIP"),
+    _Check("links", "kernels are of ranks that link none to calls: who launches what is unknown", "no calls of HIP"),
     _Check("dispatches", "calls that launch a kernel have none: kernels are missing", "no calls of HIP", tolerated=1.0),
     _Check("launches", "kernels have no call that launched them: calls are missing", "no calls of HIP", tolerated=1.0),
     _Check("order", "kernels start before the call that launches them: clocks of CPU and GPU disagree", "no calls"),
@@ -133,7 +133,6 @@ def trace(reading: Reading) -> Tables:
     world, counts = _added([answer for _, answer in answers])
     ranks = reading.session.job.left_out + len(reading.session.ranks)
     counts |= {"clocks": _clocks(reading), "steps": _steps(reading)}
-    counts |= _unlinked(counts)
     if world:
         counts["ranks"] = _Count(max(0, world - ranks), max(world, ranks), 0)
     checked = [(check, counts.get(check.name, _Count(0, 0, 0))) for check in _CHECKS]
@@ -149,15 +148,6 @@ def trace(reading: Reading) -> Tables:
     rows = sorted(map(_row, checked, findings), key=lambda row: order.index(Verdict(str(row[1]))))
     nothing = Finding("nothing is missing that can be checked", "trace", Verdict.NONE, Confidence.CERTAIN)
     yield Summary.whole(TABLES["trace"], rows, findings=problems or [nothing])
-
-
-def _unlinked(counts: Mapping[str, _Count]) -> dict[str, _Count]:
-    """Return what is counted instead where no kernel at all is linked to a call: then it is links that are missing."""
-    nothing = _Count(0, 0, 0)
-    kernels, calls = (counts.get(name, nothing) for name in ("launches", "dispatches"))
-    if kernels.of and calls.of and kernels.missing == kernels.of and calls.missing == calls.of:
-        return {"links": kernels, "launches": nothing, "dispatches": nothing}
-    return {"links": _Count(0, kernels.of, 0)}
 
 
 def _clocks(reading: Reading) -> _Count:
@@ -202,7 +192,7 @@ def _row(checked: tuple[_Check, _Count], finding: Finding) -> Row:
     return (check.name, finding.verdict.value, count.missing, count.of, count.ranks, finding.text or None)
 
 
-_CHECKED = Fact("checked", 1, (_Count,))
+_CHECKED = Fact("checked", 2, (_Count,))
 
 
 def _added(answers: Sequence[tuple[int, dict[str, _Count]]]) -> tuple[int, dict[str, _Count]]:
@@ -255,10 +245,13 @@ def _links(ops: Ops, dispatches: Ops, regions: RankRegions, names: Names) -> dic
         return np.flatnonzero(innermost & np.array([of(text) for text in names.texts], bool)[regions.name])
 
     singles, graphs = calls(launches_kernel), calls(launches_graph)
+    # Where no kernel at all is linked to a call it is links that are missing, not all of both.
+    linked = known.any() or not len(singles) or has_work[singles].any()
     return {
-        "launches": _some(int((~known).sum()), len(known)),
+        "links": _some(0 if linked else len(known), len(known)),
+        "launches": _some(int((~known).sum()), len(known) if linked else 0),
         "order": _some(int(early.sum()), int(known.sum())),
-        "dispatches": _some(int((~has_work[singles]).sum()), len(singles)),
+        "dispatches": _some(int((~has_work[singles]).sum()), len(singles) if linked else 0),
         "graphs": _some(int((~has_work[graphs]).sum()), len(graphs)),
     }
 

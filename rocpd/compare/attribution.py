@@ -496,7 +496,7 @@ def _launched(base: Sequence[KernelLaunch], new: Sequence[KernelLaunch]) -> str:
 
 
 def _moved(base: set[Moved], new: set[Moved]) -> Iterator[str]:
-    """Say which collectives move other bytes than in the base."""
+    """Say which collectives move other bytes than in the base, or are of other ranks."""
     gone, added = (
         by_key((move[:2], move.size) for move in sorted(one - other)) for one, other in ((base, new), (new, base))
     )
@@ -505,6 +505,8 @@ def _moved(base: set[Moved], new: set[Moved]) -> Iterator[str]:
             of = f" of {amount(ranks, 'rank')}" if ranks else ""
             now, then = (few([readable(size, "bytes") for size in some], _MOST_VALUES) for some in (sizes, before))
             yield f"{Transfer(operation).shown}{of} moves {now} instead of {then}"
+        elif others := [str(of) for name, of in gone if name == operation]:
+            yield f"{Transfer(operation).shown} of {amount(ranks, 'rank')} instead of {few(others, _MOST_VALUES)}"
 
 
 def _grid(grid: Grid) -> str:

@@ -488,12 +488,13 @@ def _changed_speed(comparison: Comparison) -> Iterator[Finding]:
         changed = [(kernel, abs(by)) for kernel, by in known if by * sign > margin]
         changed.sort(key=lambda each: -each[0].base * each[1])
         costs = [kernel.base * by for kernel, by in changed]
-        if sum(kernel.base for kernel, _ in changed) > _NEARLY_ALL * computing:
+        least = _LEAST_SPEED * attribution.unit.base
+        if sum(kernel.base for kernel, _ in changed) > _NEARLY_ALL * computing and sum(costs) > least:
             kernels, by = "kernels take", sum(costs) / sum(kernel.base for kernel, _ in changed)
             yield _speed(kernels, by, how, sum(costs), max(kernel.ranks for kernel, _ in changed), unit)
             continue
         for (kernel, by), cost in list(zip(changed, costs, strict=True))[:_MOST_NAMED]:
-            if cost > _LEAST_SPEED * attribution.unit.base:
+            if cost > least:
                 name = kernel_name(kernel.pair.new[0].name).short
                 yield _speed(f"{name} takes", by, how, cost, kernel.ranks, unit)
 
@@ -518,10 +519,10 @@ def _changed_number(comparison: Comparison, base: Sequence[RunProfile], new: Seq
             for runs, pair in ((base, kernel.pair.base), (new, kernel.pair.new))
         )
         critical, _ = kernel.calls_per_unit
-        cost = (after - before) * kernel.base / critical if critical else 0.0
-        is_enough = is_other_number(before, after) and abs(cost) > LEAST_TIME * comparison.attribution.unit.base
-        if before and after and is_enough:
-            name, said = kernel_name(kernel.pair.new[0].name).short, numbers_said(before, after)
+        cost = (after - before) * kernel.base / critical if critical else kernel.change
+        if is_other_number(before, after) and abs(cost) > LEAST_TIME * comparison.attribution.unit.base:
+            pair = kernel.pair.new or kernel.pair.base
+            name, said = kernel_name(pair[0].name).short, numbers_said(before, after)
             time = f"{readable(abs(cost), 'ns')} {'more' if cost > 0 else 'less'}"
             changed.append((abs(cost), f"{name}: {said} calls {unit} and rank, {time}"))
     for _, text in sorted(changed, reverse=True)[:_MOST_NAMED]:

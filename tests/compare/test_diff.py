@@ -254,6 +254,13 @@ def test_kernels_that_are_called_more_often_are_named(jobs: dict[str, Path], tmp
     assert " calls a step and rank" not in cli("diff", jobs["base"], jobs["straggler"]).out
 
 
+def test_kernels_that_are_new_or_gone_are_named(jobs: dict[str, Path], tmp_path: Path, cli: Cli) -> None:
+    rocpd.simulate(tmp_path, ranks=2, steps=6, seed=12, plant="new-kernel")
+    new, gone = cli("diff", jobs["base"], tmp_path).out, cli("diff", tmp_path, jobs["base"]).out
+    assert re.search(r"^SpMV.*: 0 -> 10 calls a step and rank, [\d.]+ us more$", new, re.MULTILINE)
+    assert re.search(r"^SpMV.*: 10 -> 0 calls a step and rank, [\d.]+ us less$", gone, re.MULTILINE)
+
+
 def test_overlap_that_is_lost_is_named(jobs: dict[str, Path], tmp_path: Path, cli: Cli) -> None:
     rocpd.simulate(tmp_path, ranks=2, steps=6, seed=13, plant="lost-overlap")
     lost, found = cli("diff", jobs["base"], tmp_path).out, cli("diff", tmp_path, jobs["base"]).out

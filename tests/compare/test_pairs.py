@@ -59,6 +59,18 @@ def test_fewer_bytes_of_a_collective_are_work() -> None:
     assert kernel.launched == "all-reduce of 2 ranks moves 48.0 MiB instead of 192 MiB"
 
 
+def test_a_collective_of_other_ranks_is_said_to_be() -> None:
+    def of(ranks: int) -> LaunchUse:
+        moved = Moved("ALLREDUCE", ranks, 48 << 20)
+        launch = use("nccl").launch._replace(kind="communication", moved=moved)
+        return LaunchUse(launch, 1, 400, {TRANSFER: 400}, 400.0)
+
+    base, new = [of(8)], [of(4)]
+    runs = [replace(RUN, uses=tuple(uses)) for uses in (base, new)]
+    (kernel,) = attribute(side_of(runs[:1]), side_of(runs[1:]), pair_kernels(base, new)).kernels
+    assert (kernel.is_other_work, kernel.launched) == (True, "all-reduce of 4 ranks instead of 8")
+
+
 def test_calls_that_shift_to_another_grid_are_other_work() -> None:
     """Another rank is critical, with larger grids: it makes as many calls."""
 

@@ -95,6 +95,7 @@ def test_one_model_on_gpus_of_two_vendors() -> None:
     assert operators["aten::_flash_attention_forward"].change == pytest.approx(869_590, abs=100)
     recorded = {row.base for row in operators.values()}
     assert len(recorded) > 15
+    assert "diff.speed" not in {finding.rule for finding in found.findings}  # 2 us of 47 ms are no news
 
 
 def test_operators_of_rpd() -> None:

@@ -424,7 +424,8 @@ def _started(reading: Reading, times: Times) -> Iterator[Finding]:
         if share is not None and share >= _MATTERS:
             warm_up = " and warm-up" if any(time.warm_up for time in times.values()) else ""
             verb = "are" if warm_up else "is"
-            text = f"start-up{warm_up} {verb} not counted: {readable(before, 'ns')} a rank, {share:.0f} % of the trace"
+            text = f"start-up{warm_up} {verb} not counted, except in totals by kernel, copy and call: "
+            text += f"{readable(before, 'ns')} a rank, {share:.0f} % of the trace"
             yield Finding(text, "job.startup", Verdict.NOTE, Confidence.CERTAIN, evidence={"before_ns": before})
 
 

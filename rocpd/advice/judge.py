@@ -268,7 +268,8 @@ def _elsewhere(rule: Rule, case: Case, finding: Finding) -> str:
     if len(ranks) < 2:
         return ""
     count, every = len(ranks), len(case.job.ranks)
-    return f"; it is so on {f'all {every} ranks' if count == every else f'{count} of {every} ranks: {listed(ranks)}'}"
+    which = f"all {every} ranks" if count == every else f"{count} of {every} ranks: {listed(ranks, most=8)}"
+    return f"; it is so on {which}"
 
 
 def _is_found(rule: Rule, case: Case, rank: int) -> bool:

@@ -354,7 +354,9 @@ class JobHistory:
     def _about(self) -> str:
         first, last = self.entries[0], self.entries[-1]
         what = last.config.get(COMMAND) or last.name
-        level = readable(float(self.step.band()[0][-1]), unit_of(self.step.name))
+        # Of few runs no level is known: half of them may be after a change.
+        newest = self.step.values[-1] if len(self.step.values) < FEWEST else float(self.step.band()[0][-1])
+        level = readable(newest, unit_of(self.step.name))
         dates = f"{date_text(first.at)[:10]} to {date_text(last.at)[:10]}"
         runs, ranks = amount(len(self.entries), "run"), amount(last.ranks, "rank")
         return f"{runs} of {what} on {ranks}, {dates}: {_word(self.step.name)} {level} now"

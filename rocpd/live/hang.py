@@ -159,6 +159,8 @@ def judged(ranks: tuple[RankProgress, ...], after_s: float = AFTER_S) -> HangRep
         lines += _groups(ranks, [])
         if not any(rank.groups for rank in known):
             lines[0] = "no hang seen: no rank has called a collective yet"
+        elif all(rank.life is Life.STOPPED for rank in known):
+            lines[0] = f"no hang seen: no group stood still for {after_s:g} s before the last sign of life"
         return HangReport(Hanging.NO, tuple(lines), (), (), ranks)
     if ranks and all(rank.life is Life.ENDED for rank in ranks):
         return HangReport(Hanging.ENDED, (f"ended: {_all_of(ranks)} has ended", *_last(ranks)), (), (), ranks)

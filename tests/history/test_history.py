@@ -127,8 +127,9 @@ def test_another_configuration_that_stays_or_costs_nothing_stays_in_the_series(t
 
 
 def test_too_few_runs_say_what_can_be_known(tmp_path: Path) -> None:
-    found = open_history(stored(tmp_path, noisy(range(3))))
+    found = open_history(stored(tmp_path, [*noisy(range(2)), run_of(2, 2e6)]))
     assert "from 8 runs on" in texts(found)
+    assert ": step 2.00 ms now" in texts(found)
     assert [len(table.fetchall()) for table in found.tables()] == [0, 3, 12, 4]
 
 

@@ -90,6 +90,13 @@ def test_nobody_is_named_where_nobody_is_known_to_wait(ranks: tuple[RankProgress
     assert (answer.missing, answer.waits) == ((), ())
 
 
+def test_nobody_progresses_where_all_have_stopped() -> None:
+    """Killed a second after rank 1 failed to come: too soon to tell."""
+    ranks = rank(0, {"low": (4, 3)}, ago=1), rank(1, {"low": (3, 3)}, ago=1)
+    answer = judged(tuple(replace(each, life=Life.STOPPED) for each in ranks))
+    assert answer.lines[0] == "no hang seen: no group stood still for 5 s before the last sign of life"
+
+
 def test_a_member_without_a_file_and_one_that_all_came_to() -> None:
     assert judged((rank(0, {"low": (4, 3)}),)).lines[0] == (
         "hang: rank 0 waits in ncclAllReduce 4 of low for 1 member whose files are not here"

@@ -386,11 +386,11 @@ def _overlap(latest: Ints, earliest: Ints) -> Flags:
     return overlap
 
 
-def listed(numbers: Sequence[int]) -> str:
-    """Write ascending numbers in short.
+def listed(numbers: Sequence[int], most: int | None = None) -> str:
+    """Write ascending numbers in short, of many the first ones where people read them.
 
-    >>> listed([0, 1, 2, 5])
-    '0-2,5'
+    >>> listed([0, 1, 2, 5]), listed([0, 2, 4, 6], most=2)
+    ('0-2,5', '0,2 …')
     """
     runs: list[list[int]] = []
     for number in numbers:
@@ -398,4 +398,5 @@ def listed(numbers: Sequence[int]) -> str:
             runs[-1][1] = number
         else:
             runs.append([number, number])
-    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in runs)
+    words = [str(low) if low == high else f"{low}-{high}" for low, high in runs]
+    return ",".join(words[:most]) + (" …" if words[most or len(words) :] else "")

@@ -26,3 +26,10 @@ def test_it_says_on_which_ranks_it_is_so(waited_ms: list[int], where: str) -> No
     (finding,) = found(COPY_BLOCKING, {"copy-calls": rows}, FOUR)
     assert finding.text.startswith("rank 0 waits 20 % of the time in hipMemcpyAsync ")
     assert finding.text.endswith(where)
+
+
+def test_of_many_ranks_the_first_ones_are_said() -> None:
+    rows = [{**WAITING, "rank": rank, "waited_ns": 2_000_000 * (rank % 2 == 0)} for rank in range(100)]
+    job = replace(JOB, ranks=tuple(range(100)), times=dict.fromkeys(range(100), 10_000_000))
+    (finding,) = found(COPY_BLOCKING, {"copy-calls": rows}, job)
+    assert finding.text.endswith("; it is so on 50 of 100 ranks: 0,2,4,6,8,10,12,14 …")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from html import escape
@@ -175,10 +176,10 @@ _LINES = 8  # findings in the list that comes first
 
 def console_lines(advice: Advice, width: int | None = None) -> Iterator[str]:
     """Yield the lines; `width` is that of the terminal."""
-    wide = min(width or _WIDTH, _WIDTH)
-    yield visible(advice.job.text)
-    yield from _list(advice.findings)
-    yield looked(advice)
+    wide, line = min(width or _WIDTH, _WIDTH), width or sys.maxsize  # of the overview; programs get a line each
+    yield from _wrapped("", advice.job.text, line)
+    yield from _list(advice.findings, line)
+    yield from _wrapped("", looked(advice), line)
     for number, finding in enumerate(advice.findings, 1):
         yield ""
         yield f"{number}  {finding.rule} ({_sureness(advice, finding)})"
@@ -196,11 +197,11 @@ def console_lines(advice: Advice, width: int | None = None) -> Iterator[str]:
             yield from _wrapped("  ", f"{rules}: {reason}", wide)
 
 
-def _list(findings: Sequence[Finding]) -> Iterator[str]:
+def _list(findings: Sequence[Finding], width: int) -> Iterator[str]:
     shown = findings[: _LINES if len(findings) <= _LINES else _LINES - 1]
     longest = max((len(finding.rule) for finding in shown), default=0)
     for number, finding in enumerate(shown, 1):
-        yield f"{number}  {gain(finding):>10}  {finding.rule:<{longest}}  {visible(finding.text)}"
+        yield from _wrapped(f"{number}  {gain(finding):>10}  {finding.rule:<{longest}}  ", finding.text, width)
     if len(shown) < len(findings):
         yield f"and {len(findings) - len(shown)} more, below"
 

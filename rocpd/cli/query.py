@@ -131,7 +131,7 @@ def _sql_and_paths(inputs: SqlAndInputs, asked: QueryOptions) -> tuple[str, list
     named = list(inputs.named)
     if sql is None and not asked.script:
         sql, named = split_sql(named)
-    if sql is not None:
+    if sql and sql.strip():
         check_sql(sql)
     elif not asked.script:
         raise UsageError("no SQL given", 'rocpd query "select * from top_kernels"')

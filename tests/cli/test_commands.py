@@ -191,6 +191,7 @@ def test_sql_errors(sql: str, code: int, words: str, cli: Cli, job: Path) -> Non
         (("frob",), "No such command 'frob'"),
         (("query", "--frob"), "No such option: --frob"),
         (("query", "."), "no SQL given"),
+        (("query", " ", "."), "no SQL given"),
         (("query", "select 1", ".", "--limit", "-1"), "--limit"),
         (("query", "select 1", ".", "--format", "pdf2"), "--format"),
         (("query", "select 1", "-i"), "-i"),

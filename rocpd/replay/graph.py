@@ -53,6 +53,7 @@ from rocpd.schema.rules.steps import folded
 AT_ONCE = 10_000
 """So soon after what it waits for an operation starts, a call returns [ns]."""
 
+_OVERLAP = 1_000  # of operations that run one after the other, as far as clocks know [ns]
 _EXPLAINED = 2_000  # what an edge leaves unexplained, at most, when it is what was waited for [ns]
 _LONG = 20_000  # calls and pauses of the host that may be waits [ns]
 _SEEN = 0.02  # of the points of a kind that may contradict what is inferred of it
@@ -554,6 +555,12 @@ class _Drawing:
         """Add the edges from each operation to the next one of its stream."""
         some = (self.previous >= 0).nonzero()[0]
         waited = self.ops.start[some] - self.before[some]
+        # Times of some recorders let an operation begin a little before the one ahead of it ends.
+        overlaps = (waited < 0) & (waited > -_OVERLAP) & (self.ops.end[some] > self.before[some])
+        overlaps &= self.kinds[some] != COMMUNICATION
+        early = some[overlaps]
+        self._edge(ends[self.previous[early]], begins[early], waited[overlaps], Edge.STREAM)
+        some, waited = some[~overlaps], waited[~overlaps]
         queued = (self.launched[some] < self.before[some] - AT_ONCE) & (waited >= 0) & (waited < AT_ONCE)
         usual = _usual(waited[queued], _EXPLAINED)
         self._keep(ends[self.previous[some]], begins[some], waited, usual, Edge.STREAM)

@@ -356,13 +356,13 @@ class Replays:
         since = np.where(edge >= 0, np.maximum(begin, times[edges.source[edge]]), begin)
         passed = times[row] - since
         own = np.minimum(passed, np.maximum(0, points.work[row]))
-        is_launch = ((edge >= 0) & (edges.kind[edge] == Edge.LAUNCH)).tolist()
+        is_launch = (edge >= 0) & (edges.kind[edge] == Edge.LAUNCH)
+        delay = np.where(is_launch, np.minimum(passed - own, edges.lag[edge]), 0)
         parts: dict[tuple[str, int], int] = {}
-        for part, launched, rank, *both in zip(
-            _parts(job, row), is_launch, points.rank[row].tolist(), own.tolist(), (passed - own).tolist(), strict=True
-        ):
-            for key, time in zip(((part, rank), ("launch" if launched else "unexplained", rank)), both, strict=True):
-                parts[key] = parts.get(key, 0) + time
+        divided = (each.tolist() for each in (own, delay, passed - own - delay))
+        for part, rank, *taken in zip(_parts(job, row), points.rank[row].tolist(), *divided, strict=True):
+            for key, time in zip((part, "launch", "unexplained"), taken, strict=True):
+                parts[key, rank] = parts.get((key, rank), 0) + time
         count = max(1, len(self.steps))
         for (part, rank), time in sorted(parts.items(), key=lambda item: -item[1]):
             if time:

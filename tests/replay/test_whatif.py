@@ -18,7 +18,7 @@ from rocpd.facts.communication.collectives import listed
 from rocpd.facts.timeline import COMPUTE
 from rocpd.replay.answer import Prediction, WhatIf
 from rocpd.replay.changes import Change, Changing, Verb, changes, of_cause
-from rocpd.replay.job import JobGraph
+from rocpd.replay.job import JobGraph, read_job
 from rocpd.replay.points import Edge, left_unexplained
 from rocpd.replay.whatif import Replays
 from rocpd.simulator import JobOptions, simulate
@@ -435,3 +435,20 @@ def test_damaged_times_are_answered(open_job: OpenJob) -> None:
             rank.copy(at + 400, (1 << 63) - 1 if number and at > 3000 else at + 450)
     answer = open_job(*ranks).whatif().together
     assert answer.low_ns <= answer.predicted_step_ns <= answer.high_ns
+
+
+def test_a_kernel_waits_for_the_one_ahead_though_its_clock_says_a_few_ns_less(open_job: OpenJob) -> None:
+    """All are launched at once; what is left of a queue is no delay of its launch, and shrinks with its kernels."""
+    trace = TraceBuilder()
+    for number in range(8):
+        begin = 100_000 + 1_000_000 * number
+        trace.region("hipLaunchKernel", 2_000 * number, 2_000 * number + 1_000, stack=number + 1)
+        trace.kernel("gemm", begin - 9 * (number in (3, 6)), begin + 1_000_000, stack=number + 1)
+    job = open_job(trace)
+    job_graph = read_job(job)
+    assert (job_graph.replay() == job_graph.points.time).all()
+    answer = job.whatif(scale=["kernel:gemm=0.5"]).together
+    assert answer.predicted_step_ns == pytest.approx(4_100_000, rel=0.01)
+    parts = {each.part: each.time for each in answer.binds}
+    assert parts["compute"] == pytest.approx(4_000_000, rel=0.01)
+    assert parts.get("launch", 0) < 10_000

@@ -38,12 +38,14 @@ from typing import Any, ClassVar, Generic, Self, TypeAlias, TypeVar
 
 import numpy as np
 
-from rocpd.base import NULL, Flags, Floats, Ints, QueryError, frozen
+from rocpd.base import NULL, Flags, Floats, Ints, QueryError, Row, frozen
 from rocpd.base.sqlite import apsw
 from rocpd.federate.result import Cursor
+from rocpd.federate.run.pool import ShareDatabase
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.schema.load import strip_comments
 from rocpd.schema.quote import quote_name
+from rocpd.schema.render import RankTables
 from rocpd.schema.rules import categories
 from rocpd.schema.rules.events import IS_SCRATCH, NO_SENTINEL, NOT_SCRATCH, OWN_SAMPLE, VALID_TIMES, copy_agent_sql
 
@@ -528,22 +530,24 @@ def pieces(
         QueryError, InputError: as for `RankReader.rows`.
     """
     with reader.lend() as database:
-        run = partial(database.execute, tables=(reader.tables,))
         is_packable = select.reals_are_whole or not select.reals
         base, tables = select.base, reader.tables
         # Without the table there are no rows; as in every file that a profiler wrote, its id is the primary key.
         if base and is_packable and (base in tables.by_id or base not in tables.columns):
-            yield from _by_key(run, select, damaged, size)
+            yield from _by_key(database, tables, select, damaged, size)
         else:
             order = "ORDER BY id" if select.base else ""
-            yield from _by_rows(run(f"SELECT {_listed(select.names)} FROM ({select.sql}) {order}"), select, damaged)
+            every = f"SELECT {_listed(select.names)} FROM ({select.sql}) {order}"
+            yield from _by_rows(database.execute(every, None, (tables,)), select, damaged)
 
 
-def _by_key(run: Callable[..., Cursor], select: Select, damaged: Counter[str] | None, size: int) -> Iterator[Piece]:
+def _by_key(
+    database: ShareDatabase, tables: RankTables, select: Select, damaged: Counter[str] | None, size: int
+) -> Iterator[Piece]:
     """Read rows packed, `size` at a time; from where something can't be packed, one by one."""
     packing, some, rest = _texts_of_packing(select, size)
-    first = -1 << 63
-    while packed := _packed(run, packing, first, select):
+    run, first = partial(database.execute, tables=(tables,)), -1 << 63
+    while packed := _packed(partial(database.rows, packing, (first,), tables), first, select):
         last, piece = packed
         if any((column == NULL).any() for column in piece.reals):  # fractions, or no numbers
             rows = run(f"SELECT {_listed(select.reals)} FROM ({some}) LIMIT {piece.count}", (first,))
@@ -567,10 +571,10 @@ def _texts_of_packing(select: Select, size: int) -> tuple[str, str, str]:
     return f"SELECT {', '.join(('MAX(id)', 'COUNT(*)', *numbers, *reals, *texts))} FROM ({some})", some, rest
 
 
-def _packed(run: Callable[..., Cursor], packing: str, first: int, select: Select) -> tuple[int, Piece] | None:
+def _packed(read: Callable[[], list[Row]], first: int, select: Select) -> tuple[int, Piece] | None:
     """Read some rows from an id on, and return the last id with them; None when something can't be packed."""
     try:
-        ((last, count, *columns),) = run(packing, (first,)).fetchall()
+        ((last, count, *columns),) = read()
         if not count:
             return first, _nothing(select)
         numbers = [_unpacked_numbers(column, count) for column in columns[: len(select.numbers)]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -56,15 +57,18 @@ def test_no_rows_are_no_piece(tmp_path: Path, size: int) -> None:
         assert [len(each) for each in columns(session.reader(0), "rocpd_arg", "SELECT * FROM rocpd_arg", ["id"])] == [0]
 
 
+def _noting(ran: list[str], run: Callable[..., Any]) -> Callable[..., Any]:
+    def noting(database: ShareDatabase, sql: str, *of: Any, **more: Any) -> Any:
+        ran.append(sql)
+        return run(database, sql, *of, **more)
+
+    return noting
+
+
 def test_texts_of_no_row_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[str] = []
-    execute = ShareDatabase.execute
-
-    def counted(database: ShareDatabase, sql: str, *of: Any, **more: Any) -> Any:
-        ran.append(sql)
-        return execute(database, sql, *of, **more)
-
-    monkeypatch.setattr(ShareDatabase, "execute", counted)
+    for name in ("execute", "rows"):
+        monkeypatch.setattr(ShareDatabase, name, _noting(ran, getattr(ShareDatabase, name)))
     with rocpd.connect([_trace(0).write(tmp_path / "a.db")]) as session:
         assert list(pieces(session.reader(0), ARGUMENTS)) == []
     assert len(ran) == 1

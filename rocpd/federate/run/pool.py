@@ -8,6 +8,7 @@ the entire schema whenever a file is opened; so that happens once per worker, no
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import re
 import resource
@@ -15,16 +16,15 @@ import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import field
-from functools import partial
 from typing import TypeAlias, TypeVar
 
-from rocpd.base import Answer, Parameters, frozen, process
+from rocpd.base import Answer, Parameters, Row, frozen, process
 from rocpd.base.sqlite import apsw
 from rocpd.federate.limits import Limits
 from rocpd.federate.open.guard import authorize, bound
 from rocpd.federate.open.identify import Rank, by_file
 from rocpd.federate.open.opening import Opening, raise_for_damaged_file
-from rocpd.federate.result import Cursor
+from rocpd.federate.result import Cursor, as_query_error
 from rocpd.federate.unify import Unifier
 from rocpd.schema.render import RankTables, with_relations
 
@@ -70,6 +70,15 @@ def shares_of(ranks: Sequence[Rank], tables: Mapping[int, RankTables], most: int
     return tuple(shares)
 
 
+_form_of = functools.lru_cache(512)(_ONE_READING.match)  # rank after rank
+
+
+def _reading(sql: str, tables: RankTables) -> str | None:
+    """Return a statement on one rank that needs no view; None: it is no single SELECT or INSERT."""
+    form = _form_of(sql)
+    return form[1] + with_relations(sql[form.end(1) :], tables) if form else None
+
+
 class ShareDatabase:
     """A connection to one share: its tables and views are those of the share's ranks, or of one of them."""
 
@@ -92,11 +101,20 @@ class ShareDatabase:
             exact: text that is not UTF-8 is an error.
         """
         tables = self.share.tables if tables is None else tables
-        if len(tables) == 1 and (form := _ONE_READING.match(sql)):
-            sql = form[1] + with_relations(sql[form.end(1) :], tables[0])
-        else:
+        text = _reading(sql, tables[0]) if len(tables) == 1 else None
+        if text is None:
             self._prepare(sql, tables)
-        return Cursor(self.connection, sql, bindings, partial(raise_for_damaged_file, [self.share.opening]), exact)
+        return Cursor(self.connection, text or sql, bindings, self._on_error, exact)
+
+    def rows(self, sql: str, bindings: Parameters, tables: RankTables) -> list[Row]:
+        """Return all rows of a statement on one rank, as `execute`: its cursor takes as long as a small statement."""
+        if text := _reading(sql, tables):
+            with as_query_error(self._on_error), contextlib.suppress(UnicodeDecodeError):
+                return self.connection.execute(text, bindings).fetchall()
+        return self.execute(sql, bindings, (tables,)).fetchall()
+
+    def _on_error(self, error: BaseException | None) -> None:
+        raise_for_damaged_file([self.share.opening], error)
 
     def _prepare(self, sql: str, tables: Sequence[RankTables]) -> None:
         """Create the views that a statement names; it may write to temp alone."""

@@ -138,7 +138,7 @@ class RankReader:
     def rows(self, select: str, parameters: Parameters = None) -> list[Row]:
         """Run a SELECT and return all rows; errors as for `Session.execute`."""
         with self.lend() as database:
-            return database.execute(select, parameters, (self.tables,)).fetchall()
+            return database.rows(select, parameters, self.tables)
 
     def counts(self, of: Sequence[tuple[str, str]]) -> list[int]:
         """Return numbers of rows, all by one statement, which needs no view.

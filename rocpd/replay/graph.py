@@ -654,18 +654,22 @@ class _Drawing:
         return waits
 
     @functools.cached_property
-    def _running(self) -> list[tuple[int, Ints, Ints]]:
-        """The busiest streams: id, when each operation is launched, in order, and which of them so far ends last."""
-        ops, streams = self.ops, []
-        number = numbered(ops.stream)
-        ids, counts = ops.stream[first_of(number)], np.bincount(number)
-        for each in (-counts).argsort()[:_MOST_STREAMS].tolist():
+    def _running(self) -> tuple[Ints, list[Ints], Ints, Ints]:
+        """The busiest streams: ids, when the operations of each are launched, in order, and which so far ends last.
+
+        The last are those of all streams, one after the other; before them stands where each stream begins.
+        """
+        ops, number = self.ops, numbered(self.ops.stream)
+        counts, launched, last = np.bincount(number), list[Ints](), list[Ints]()
+        busiest = (-counts).argsort()[:_MOST_STREAMS]
+        for each in busiest.tolist():
             (rows,) = (number == each).nonzero()
             rows = rows[np.lexsort((ops.end[rows], self.launched[rows]))]
             is_latest = ops.end[rows] == np.maximum.accumulate(ops.end[rows])
-            last = rows[np.maximum.accumulate(np.where(is_latest, np.arange(len(rows)), 0))]
-            streams.append((int(ids[each]), self.launched[rows], last))
-        return streams
+            launched.append(self.launched[rows])
+            last.append(rows[np.maximum.accumulate(np.where(is_latest, np.arange(len(rows)), 0))])
+        first = counts[busiest].cumsum() - counts[busiest]
+        return ops.stream[first_of(number)][busiest], launched, first, np.concatenate(last) if last else first
 
     def _inferred(self, asked: _Asked) -> Iterator[_Waits]:
         """Yield the operations of each stream that points never start before.
@@ -674,7 +678,7 @@ class _Drawing:
         that: of weights that are fetched ahead for the next layers, a layer waits for its own.
         """
         size = int(asked.kind.max(initial=-1)) + 1
-        starts_before = np.ones((len(self._running), size), bool)
+        starts_before = np.ones((len(self._running[0]), size), bool)
         is_open = np.zeros(size, bool)
         is_open[asked.kind[asked.time - asked.own > _EXPLAINED]] = True
         rows = np.arange(len(asked.kind))
@@ -694,33 +698,42 @@ class _Drawing:
             back: 0: the last one. Of those before it only waits that show are of interest.
             starts_before: of each stream, which kinds of points start before later ones; where they do, stays.
         """
-        waits_of: list[tuple[int, Ints, Ints]] = []
-        for (stream, launched, last), may in zip(self._running, starts_before, strict=True):
-            at = launched.searchsorted(asked.since) - 1 - back
-            source = np.where((at >= 0) & (asked.stream != stream) & may[asked.kind], last[np.maximum(at, 0)], -1)
-            waits_of.append((stream, source, np.where(source >= 0, asked.time - self.ops.end[source], NULL)))
-        if not waits_of:
+        streams = self._running[0]
+        if not len(streams):
             return
-        every = np.array([wait for _, _, wait in waits_of])
-        nearest = np.where(every >= 0, every, _NEVER).min(axis=0)
         kind, size = asked.kind, starts_before.shape[1]
+        source = self._sources(asked, back, starts_before)
+        some, wait = source >= 0, np.where(source >= 0, asked.time - self.ops.end[source], NULL)
+        is_after = wait >= 0
+        nearest = np.where(is_after, wait, _NEVER).min(axis=0)
         started = asked.time - asked.own
         is_open = started > _EXPLAINED
         unexplained = np.bincount(kind[is_open], minlength=size)
         # Two streams often end at about the same time: what an operation waits for is the later one.
         is_nearest = is_open & (nearest <= asked.soon) & ((nearest < started) | asked.late)
-        for (stream, source, wait), may in zip(waits_of, starts_before, strict=True):
-            some, is_after = source >= 0, wait >= 0
-            broken = np.bincount(kind[some & ~is_after], minlength=size)
-            is_kept = broken <= _SEEN * np.bincount(kind[some], minlength=size)
-            may &= ~is_kept
-            binds = is_nearest & is_after & (wait == nearest)
-            times = np.bincount(kind[binds], minlength=size)
-            is_seen = is_kept & (times > 0) & (times * (2 if back else 5) >= unexplained)
-            (rows,) = (is_after & (is_seen if back else is_kept)[kind]).nonzero()
-            if len(rows):
-                usual = _usual(wait[binds & is_seen[kind]], _EXPLAINED)
-                yield _Waits(stream, source[rows], rows, wait[rows], is_seen[kind[rows]], usual)
+        place = kind + size * np.arange(len(streams))[:, None]
+
+        def counted(points: Flags) -> Ints:
+            return np.bincount(place[points], minlength=starts_before.size).reshape(starts_before.shape)
+
+        is_kept = counted(some & ~is_after) <= _SEEN * counted(some)
+        starts_before &= ~is_kept
+        binds = is_nearest & is_after & (wait == nearest)
+        times = counted(binds)
+        is_seen = is_kept & (times > 0) & (times * (2 if back else 5) >= unexplained)
+        chosen = is_after & (is_seen if back else is_kept)[:, kind]
+        for number in np.flatnonzero(chosen.any(1)).tolist():
+            (rows,), own = chosen[number].nonzero(), wait[number]
+            seen = is_seen[number][kind]
+            usual = _usual(own[binds[number] & seen], _EXPLAINED)
+            yield _Waits(int(streams[number]), source[number, rows], rows, own[rows], seen[rows], usual)
+
+    def _sources(self, asked: _Asked, back: int, may: Flags) -> Ints:
+        """Return the operation of each stream (row) so many back from points (columns), as of `_waits`; -1: none."""
+        streams, launched, first, last = self._running
+        at = np.array([times.searchsorted(asked.since) for times in launched]) - 1 - back
+        is_any = (at >= 0) & (asked.stream != streams[:, None]) & may[:, asked.kind]
+        return np.where(is_any, last[first[:, None] + np.maximum(at, 0)], -1)
 
 
 @functools.lru_cache(64)

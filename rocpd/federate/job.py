@@ -236,7 +236,8 @@ class Job:
             what `work` raises.
         """
         self.files.check_open()
-        tasks = [RankTask(rank, tables[rank.number], work, self.files.facts, brief_bytes) for rank in self.ranks]
+        known, facts = partial(self.files.known_of, is_brief=brief_bytes > 0), self.files.facts
+        tasks = [RankTask(rank, tables[rank.number], work, facts, brief_bytes, known(rank)) for rank in self.ranks]
         with contextlib.closing(with_kept(tasks, self.files.executor.each)) as answers:
             yield from zip(self.ranks, answers, strict=True)
 

@@ -1,11 +1,19 @@
-"""Keys of divisions: what stands in the columns that `--by` puts in front."""
+"""Keys of divisions: what stands in the columns that `--by` puts in front. What is read of a rank, and how often."""
 
 from __future__ import annotations
 
+import os
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
 import pytest
 
+import rocpd
 from rocpd.base import NULL
 from rocpd.facts.rank import By, Options, RankReading
+from rocpd.federate.run.pool import ShareDatabase
+from rocpd.simulator import JobOptions, simulate
 from tests.build import TraceBuilder
 from tests.conftest import OpenJob
 
@@ -31,3 +39,19 @@ def test_a_key_without_the_lane_that_divides_is_refused(open_job: OpenJob, by: B
     reader = open_job(TraceBuilder().kernel("k", 1, 2)).reader(0)
     with pytest.raises(ValueError, match=f"needs the id of the {by.value}"):
         RankReading(reader, Options(by=by)).key()
+
+
+def test_what_was_read_before_all_else_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = simulate(JobOptions(tmp_path / "job", ranks=9, steps=3))
+    read, rows = Counter[tuple[str, str, str]](), ShareDatabase.rows
+    for file in files:  # nobody writes to it any more
+        os.utime(file, (0, 0))
+
+    def noting(database: ShareDatabase, sql: str, bindings: Any, tables: Any) -> Any:
+        read[database.share.opening.path.name, sql, repr(bindings)] += 1
+        return rows(database, sql, bindings, tables)
+
+    monkeypatch.setattr(ShareDatabase, "rows", noting)
+    with rocpd.connect(files) as session:
+        assert list(session.summary("overview"))
+    assert {sql for (_, sql, _), count in read.items() if count > 1} == set()

@@ -7,18 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 from weakref import WeakSet
 
 from rocpd.base import ClosedError, process
 from rocpd.base.evidence import Evidence
 from rocpd.base.sqlite import apsw
 from rocpd.base.stages import Stages
+from rocpd.federate.open.identify import Rank
 from rocpd.federate.open.opening import Opening, raise_for_damaged_file
 from rocpd.federate.run.local import Executor, Local
 from rocpd.federate.run.pool import Pool
 from rocpd.federate.run.rank_reader import FactStore
 from rocpd.federate.run.request import Columnar
+
+_MOST_KNOWN_BYTES = 1 << 28  # of files
 
 
 class Closable(Protocol):
@@ -42,6 +45,7 @@ class Files:
         index: answers what it can without reading the files; None: nothing does.
         fact_store: returns what keeps facts, of a job that is worth it; None where nothing can.
         course: of the command that reads them.
+        known: number of a rank -> what brief works read of it, until a long one has it.
         turn: held by the thread that uses a connection which several threads share.
     """
 
@@ -53,6 +57,7 @@ class Files:
         self.index: Columnar | None = None
         self.fact_store: Callable[[], FactStore | None] = lambda: None
         self.course = Stages(None)
+        self.known: dict[int, dict[object, Any]] = {}
         self._evidence = evidence
         self.pool = pool
         self.executor: Executor = executor or Local(pool, jobs, pool.limits)
@@ -70,6 +75,19 @@ class Files:
         size, limits = sum(opening.size for opening in self.openings), self.limits
         is_large = size >= max(limits.small_bytes, len(self.openings) * limits.kept_bytes)
         return self.fact_store() if is_large or (self.index and not self.index.why_not) else None
+
+    def known_of(self, rank: Rank, *, is_brief: bool) -> dict[object, Any] | None:
+        """Return what brief works on a small rank read, for another one, or for the first long one after them.
+
+        None: nothing is kept, as of files that grow, and of many: a rank takes an eighth of its file.
+        """
+        if rank.opening.is_live or not self._are_small:
+            return None
+        return self.known.setdefault(rank.number, {}) if is_brief else self.known.pop(rank.number, None)
+
+    @cached_property
+    def _are_small(self) -> bool:
+        return sum(opening.size for opening in self.openings) <= _MOST_KNOWN_BYTES
 
     def renew(self) -> None:
         """Stay open in a forked child, unless another machine reads the files: that works for the parent alone."""

@@ -9,6 +9,7 @@ import contextlib
 import dataclasses
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import field
 from functools import cached_property
 from typing import Any, Generic, Protocol, TypeAlias
 
@@ -99,7 +100,7 @@ class RankReader:
 
     def keeping(self) -> RankReader:
         """Return a reader that keeps what it reads, for works that read the same."""
-        return dataclasses.replace(self, known={})
+        return dataclasses.replace(self, known=dict(self.known or {}))
 
     def once(self, what: object, read: Callable[[], Answer]) -> Answer:
         """Return what `read` gives; the same as before where `what` was read from these rows and kept.
@@ -219,6 +220,7 @@ class RankTask(Generic[Answer]):
         work: a module-level function, or a `functools.partial` of one.
         facts: keeps facts of ranks; None: nothing does.
         brief_bytes: size of a file below which the work takes less time than another process takes to open the file.
+        known: what works before this one read of the rank; brief work adds to it. None: nothing is kept.
     """
 
     rank: Rank
@@ -226,6 +228,7 @@ class RankTask(Generic[Answer]):
     work: Callable[[RankReader], Answer]
     facts: FactStore | None = None
     brief_bytes: int = 0
+    known: dict[object, Any] | None = field(default=None, compare=False)
 
 
 DoTasks: TypeAlias = Callable[[Sequence[RankTask[Answer]]], Generator[Answer, None, None]]
@@ -283,8 +286,9 @@ def run_task(task: RankTask[Answer], lend: Lend = borrow) -> Answer:
     """Do the work of a task on its rank's file; errors name the file."""
     facts = task.facts.of(task.rank) if task.facts else None
     with lend(Share(task.rank.opening, 0, (task.rank.number,), (task.tables,))) as database:
-        known: dict[object, Any] | None = {} if facts else None
-        answer = task.work(RankReader(task.rank, task.tables, lambda: contextlib.nullcontext(database), known, facts))
+        known = {} if facts and task.known is None else task.known
+        reader = RankReader(task.rank, task.tables, lambda: contextlib.nullcontext(database), known, facts)
+        answer = task.work(reader if known is None or task.brief_bytes else reader.keeping())
     if facts:
         facts.keep()
     return answer

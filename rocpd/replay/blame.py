@@ -39,6 +39,7 @@ _NEARLY_ALL = 0.9  # of the time of kernels
 _FEWEST_OF_HOST = 3  # ranks, that say how far those of one host lie apart
 _FEWEST_LINKS = 3  # that compare, so that most of them say what is usual
 _HALF = 0.5  # of what the suspect takes longer, that others do which do about as much
+_AT_ONCE = 1 << 16  # points
 _ALL_OF = 0.5  # of what most ranks of a host take longer, that all of them do at least
 
 
@@ -282,11 +283,13 @@ class Blaming:
             values: returns those of some points.
             some: returns which of these count.
         """
-        sums = np.zeros((len(self.steps), len(self.ranks)))
-        for column, own in self.of_ranks(self.ranks):
-            rows = (some(own) & self.counts[own] & (self.what[own] < 3)).nonzero()[0]
-            sums[:, column] = np.bincount(self.at[own][rows], values(own)[rows], len(self.steps))
-        return sums
+        sums = np.zeros((len(self.ranks), len(self.steps)))
+        for low in range(0, len(self.counts), _AT_ONCE):
+            here = slice(low, low + _AT_ONCE)
+            rows = (some(here) & self.counts[here] & (self.what[here] < 3)).nonzero()[0]
+            at = np.searchsorted(self.ranks, self.job.points.rank[here][rows]) * len(self.steps) + self.at[here][rows]
+            sums += np.bincount(at, values(here)[rows], sums.size).reshape(sums.shape)
+        return np.ascontiguousarray(sums.T)
 
     def by_link(self, values: Ints, rows: Ints) -> Floats:
         """Return the sum of values of some transfers of each link (column) in each step (row)."""

@@ -203,7 +203,7 @@ def _read_callers(allocations: Allocations, regions: RankRegions, call: Ints, na
     known = (call >= 0).nonzero()[0]
     marker = np.full(len(call), NULL)
     threads = regions.thread[call[known]]
-    for thread, around in marked_threads(regions, names).items():
+    for thread, around in marked_threads(regions, names, threads).items():
         rows = known[threads == thread]
         marker[rows] = around.at(allocations.start[rows])
     row, function, duration = np.full(len(call), NULL), np.full(len(call), NULL), np.zeros(len(call), np.int64)

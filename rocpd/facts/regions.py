@@ -322,10 +322,11 @@ def _read(reading: RankReading, select: str) -> tuple[RankRegions, list[str | No
     return RankRegions(*(column[order] for column in every)), names.texts, int((~valid).sum())
 
 
-def marked_threads(regions: RankRegions, names: Names) -> dict[int, Course]:
-    """Return thread -> number of the message of its innermost marker at any time, `NULL` outside of markers."""
+def marked_threads(regions: RankRegions, names: Names, threads: Ints) -> dict[int, Course]:
+    """Return thread, of some, -> number of the message of its innermost marker at any time, `NULL` outside of any."""
     markers = regions.take(np.array([is_marker(text or "") for text in names.texts], bool)[regions.category])
-    return {thread: innermost(markers.take(rows)) for (thread,), rows in grouped([markers.thread])}
+    every = ((thread, (markers.thread == thread).nonzero()[0]) for thread in distinct(threads).tolist())
+    return {thread: innermost(markers.take(rows)) for thread, rows in every}
 
 
 def innermost(ranges: RankRegions) -> Course:
@@ -695,6 +696,7 @@ _KERNEL = re.compile(r"hip(Ext|Module|ExtModule)?Launch(Cooperative)?Kernel(ExC?
 _GRAPH = re.compile(r"hipGraphLaunch(_spt)?")
 
 
+@functools.lru_cache(maxsize=4096)
 def launches_kernel(function: str | None) -> bool:
     """Whether a call launches exactly one kernel.
 
@@ -704,6 +706,7 @@ def launches_kernel(function: str | None) -> bool:
     return bool(_KERNEL.fullmatch(in_hip(function)))
 
 
+@functools.lru_cache(maxsize=4096)
 def launches_graph(function: str | None) -> bool:
     """Whether a call launches all operations of a graph."""
     return bool(_GRAPH.fullmatch(in_hip(function)))

@@ -225,7 +225,7 @@ class _Drawing:
         self.host = self._host()
         self.host = self.host.take(np.flatnonzero(~self._is_needless()))
         # Time between steps goes with the step that it delays, the rest with the step that it lies in.
-        begins = (self.host.is_step - self._ends_step) | self.host.begins
+        begins = (self.host.is_step - self._ends_of(self.host)) | self.host.begins
         self.host_step = at.at(self.host.time - 1 + begins)
         self.edges: list[Edges] = []
         self.contradicted = 0
@@ -334,7 +334,7 @@ class _Drawing:
         """Return the number of the name of each piece of host work: the call that it is, or that comes after it."""
         host = self.host
         names = host.name + self.named_before + np.where(host.is_call, 0, self.before_calls)
-        at_step = len(self.texts) - len(_AT_STEPS) + self._ends_step
+        at_step = len(self.texts) - len(_AT_STEPS) + self._ends_of(self.host)
         return np.where(host.is_step, at_step, np.where(host.name == NULL, NULL, names))
 
     def _is_needless(self) -> Flags:
@@ -348,11 +348,11 @@ class _Drawing:
             needless &= self._woken(self._pauses()[1]) < 0
         return needless
 
-    @property
-    def _ends_step(self) -> Ints:
-        """1 where a step ends, else 0."""
-        ends = np.array([end.time for _, end in self.steps.values()], np.int64)
-        return (self.host.is_step.astype(bool) & np.isin(self.host.time, ends)).astype(np.int64)
+    def _ends_of(self, host: _Host) -> Ints:
+        """Return 1 for points of the host at which a step ends, else 0."""
+        times, ends, rows = {end.time for _, end in self.steps.values()}, host.is_step * 0, host.is_step.nonzero()[0]
+        ends[rows] = [time in times for time in host.time[rows].tolist()]
+        return ends
 
     def _step_points(self) -> dict[int, tuple[int, int]]:
         rows = self.host.is_step.nonzero()[0]
@@ -385,9 +385,7 @@ class _Drawing:
         parts += self._step_rows()
         host = _Host.joined(parts)
         # In one ns, as clocks of µs have it, a call ends, then a step; one begins, then a call, which launches.
-        ends = np.array([end.time for _, end in self.steps.values()], np.int64)
-        begins_step = host.is_step & ~np.isin(host.time, ends)
-        then = begins_step, host.call >= 0, host.is_step, host.begins, -host.is_call
+        then = host.is_step - self._ends_of(host), host.call >= 0, host.is_step, host.begins, -host.is_call
         return host.take(np.lexsort((*then, host.time, host.thread)))
 
     @functools.cached_property
@@ -506,7 +504,7 @@ class _Drawing:
         paused = (host.woken & (other >= 0) & (gap >= PAUSE)).nonzero()[0]
         ago = host.time[paused] - host.time[other[paused]]
         soon = (ago <= _WOKEN) | (ago <= gap[paused] // _MUCH_LONGER)
-        for _, rows in grouped([host.thread[paused], host.name[paused], self._ends_step[paused]]):
+        for _, rows in grouped([host.thread[paused], host.name[paused], self._ends_of(self.host)[paused]]):
             if soon[rows].mean() >= _NEARLY and len(rows) * 2 >= len(self.steps):
                 woken[paused[rows[soon[rows]]]] = other[paused[rows[soon[rows]]]]
         return woken

@@ -113,7 +113,7 @@ class Blaming:
             dict(zip(self.ranks, (1 + more / np.maximum(known - more, 1)).tolist(), strict=True)),
             self.job.matched,
             *self._suspects(),
-            denied(self.job.points, self._meets, self._longer_of(causes), self.step_ns),
+            denied(self.job, self._meets, self._longer_of(causes), self.step_ns),
         )
 
     def _remove(self, cause: Cause) -> None:
@@ -287,7 +287,7 @@ class Blaming:
         for low in range(0, len(self.counts), _AT_ONCE):
             here = slice(low, low + _AT_ONCE)
             rows = (some(here) & self.counts[here] & (self.what[here] < 3)).nonzero()[0]
-            at = np.searchsorted(self.ranks, self.job.points.rank[here][rows]) * len(self.steps) + self.at[here][rows]
+            at = np.searchsorted(self.ranks, self.job.rank_of(low + rows)) * len(self.steps) + self.at[here][rows]
             sums += np.bincount(at, values(here)[rows], sums.size).reshape(sums.shape)
         return np.ascontiguousarray(sums.T)
 
@@ -782,7 +782,7 @@ class Blaming:
             if max(takes.values()) < _SHOWN * (lengths[at] - typical):
                 continue  # it waits for what another step took longer
             cause = Cause(CauseKind.STEP, ranks, f"step {step}", cost, takes, largest, 0.0, stalls=(step,))
-            mine = rows[np.isin(self.job.points.rank[rows], ranks)] if is_some else rows
+            mine = rows[np.isin(self.job.rank_of(rows), ranks)] if is_some else rows
             is_alike = cause.mainly == OF_COMPUTE and self._are_alike(here[mine], mine)
             causes[step] = replace(cause, largest=("", largest[1])) if is_alike else cause
         return causes

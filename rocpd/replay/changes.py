@@ -374,7 +374,7 @@ class Changing:
         here = (self.counts & (points.step == int(change.name))).nonzero()[0]
         there = (self.counts & (points.step == self._typical(int(change.name)))).nonzero()[0]
         both = np.concatenate([here, there])
-        keys = [column[both] for column in (points.rank, points.lane, points.kind, points.name, self.job.link)]
+        keys = [column[both] for column in (self.job.rank, points.lane, points.kind, points.name, self.job.link)]
         place = numbered(*keys, nth_of((*keys, points.step[both])))
         usual = np.zeros(int(place.max(initial=0)) + 1, np.int64)
         usual[place[len(here) :]] = passing[there]
@@ -425,7 +425,7 @@ class Changing:
         points, pauses = self.job.points, self._pauses()
         at = self._gap_at(change, pauses)
         name = f", {self.job.names[points.name[at]]}" if points.name[at] >= 0 else ""
-        return f"{readable(int(pauses[at]), 'ns')} of rank {points.rank[at]}{name}"
+        return f"{readable(int(pauses[at]), 'ns')} of rank {self.job.rank[at]}{name}"
 
     def _waiting(self, change: Change) -> str:
         """Say that calls whose time is scaled wait for operations as before, where they do."""
@@ -452,7 +452,7 @@ class Changing:
         """Return the changes that take away calls of HIP and HSA, and gaps, that a rank spends so long in [ns]."""
         points = self.job.points
         rows = (self.calls & (points.name >= 0)).nonzero()[0]
-        which = numbered(points.name[rows], points.rank[rows])
+        which = numbered(points.name[rows], self.job.rank[rows])
         is_long = np.bincount(which, points.work[rows]) >= least
         names = {self.job.names[name] for name in points.name[rows[is_long[which]]].tolist()}
         calls = [without_calls([name]) for name in sorted(names) if host_call(name, _HIP) is not HostCall.OTHER]
@@ -523,7 +523,7 @@ class Changing:
 
     def _of_rank(self, change: Change) -> Flags:
         self._number(change, self.blaming.ranks, "rank")
-        own: Flags = self.job.points.rank == int(change.name)
+        own: Flags = self.job.rank == int(change.name)
         return own
 
     def _collectives(self, change: Change, moves: Flags) -> Flags:
@@ -542,13 +542,13 @@ class Changing:
 
     def _launching(self) -> Flags:
         """Return the host work that leads to launches: of the calls, and of short pauses right before them."""
-        points, edges = self.job.points, self.job.edges
+        points, edges, rank = self.job.points, self.job.edges, self.job.rank
         launches = np.zeros(len(points), bool)
         launches[edges.source[edges.kind == Edge.LAUNCH]] = True
-        order = np.lexsort((np.arange(len(points)), points.lane, points.rank, ~self.is_host))
+        order = np.lexsort((np.arange(len(points)), points.lane, rank, ~self.is_host))
         order = order[: int(self.is_host.sum())]
         pauses = (points.kind == Point.HOST) & ~self.calls & ~launches
-        same = (points.rank[order][1:] == points.rank[order][:-1]) & (points.lane[order][1:] == points.lane[order][:-1])
+        same = (rank[order][1:] == rank[order][:-1]) & (points.lane[order][1:] == points.lane[order][:-1])
         some = launches.copy()
         before = pauses[order][:-1] & launches[order][1:] & same
         some[order[:-1][before]] = True
@@ -557,23 +557,19 @@ class Changing:
 
     def _overlapped(self, job: JobGraph, change: Change, is_waited: bool) -> OrderedEdges:
         """Return the edges of a job whose communication or copies hold up nothing before the end of the step."""
-        points, edges = job.points, job.edges.every()
+        points, rank, edges = job.points, job.rank, job.edges.every()
         is_copy = change.kind == "copies"
         moved = self._overlapping(job, change)
         if not (moved & self.counts).any():
             hint = "rocpd info JOB says what is" if is_copy else "name the ranks of what layers need at once: comm:0-3"
             raise RocpdError(f"{change}: nothing of that is recorded in steps that count", hint)
         rows = moved.nonzero()[0]
-        order = rows[np.lexsort((rows, points.lane[rows], points.step[rows], points.rank[rows]))]
-        is_last = np.append(
-            (np.diff(np.stack([c[order] for c in (points.rank, points.step, points.lane)])) != 0).any(0), True
-        )
+        order = rows[np.lexsort((rows, points.lane[rows], points.step[rows], rank[rows]))]
+        is_last = np.append((np.diff(np.stack([c[order] for c in (rank, points.step, points.lane)])) != 0).any(0), True)
         last = np.zeros(len(points), bool)
         last[order[is_last[-len(order) :]]] = True
         talks = points.part == COMMUNICATION
-        frees = (
-            moved[edges.source] & self.counts[edges.source] & (points.rank[edges.source] == points.rank[edges.target])
-        )
+        frees = moved[edges.source] & self.counts[edges.source] & (rank[edges.source] == rank[edges.target])
         frees &= ~(points.part == COPIES)[edges.target] if is_copy else ~talks[edges.target] & ~last[edges.source]
         frees &= ~np.isin(points.kind[edges.target], (Point.MEETING, Point.TRANSFER))
         added = [_same_stream(job, edges.take(frees), moved)]
@@ -605,7 +601,7 @@ class Changing:
         """
         job, rows = self.job, ends.nonzero()[0]
         places = {(rank, step): both for rank, steps in job.steps.items() for step, both in steps.items()}
-        keys = zip(job.points.rank[rows].tolist(), job.points.step[rows].tolist(), strict=True)
+        keys = zip(job.rank[rows].tolist(), job.points.step[rows].tolist(), strict=True)
         begin, end = job.points.time[np.array([places.get(key, (0, 0)) for key in keys], np.int64)].T
         part = (job.points.time[rows] - begin) / np.maximum(end - begin, 1)
         at_once = []
@@ -624,7 +620,7 @@ class Changing:
         """Return those transfers that are not short beside the longest of their stream."""
         points = self.job.points
         rows = ends.nonzero()[0]
-        stream, longest = numbered(points.rank[rows], points.lane[rows]), np.zeros(len(rows) + 1, np.int64)
+        stream, longest = numbered(self.job.rank[rows], points.lane[rows]), np.zeros(len(rows) + 1, np.int64)
         np.maximum.at(longest, stream, points.work[rows])
         ends[rows] = points.work[rows].astype(np.int64) * _SHORT >= longest[stream]
         return ends
@@ -633,7 +629,7 @@ class Changing:
         """Return edges from the last copies of steps to the ends of these."""
         points = job.points
         ends = {(rank, step): end for rank, steps in job.steps.items() for step, (_, end) in steps.items()}
-        keys = zip(points.rank[last].tolist(), points.step[last].tolist(), strict=True)
+        keys = zip(job.rank[last].tolist(), points.step[last].tolist(), strict=True)
         target = np.array([ends.get(key, -1) for key in keys], np.int64)
         kept = target > last
         return Edges.of(Edge.SYNCHRONISED, last[kept], target[kept])
@@ -667,9 +663,9 @@ def _to_the_next(job: JobGraph, ends: Ints) -> Edges:
     begins = points.time - points.work
     starts = (np.isin(points.kind, (Point.OPERATION, Point.ARRIVAL)) & (points.part != COPIES)).nonzero()[0]
     parts = [NO_EDGES]
-    for (rank, _), of_lane in grouped([points.rank[starts], points.lane[starts]]):
+    for (rank, _), of_lane in grouped([job.rank[starts], points.lane[starts]]):
         rows = starts[of_lane]
-        source = ends[points.rank[ends] == rank]
+        source = ends[job.rank[ends] == rank]
         at = np.searchsorted(begins[rows], points.time[source])
         source, target = source[at < len(rows)], rows[at[at < len(rows)]]
         parts.append(Edges.of(Edge.BETWEEN_STREAMS, source, target))
@@ -683,13 +679,13 @@ def _same_stream(job: JobGraph, freed: Edges, moved: Flags) -> Edges:
     same = freed.kind == Edge.STREAM
     target = freed.target[same]
     operations = ((points.kind == Point.OPERATION) & ~moved).nonzero()[0]
-    order = operations[np.lexsort((operations, points.lane[operations], points.rank[operations]))]
+    order = operations[np.lexsort((operations, points.lane[operations], job.rank[operations]))]
     place = np.full(len(points), -1)
     place[order] = np.arange(len(order))
     at = place[target]
     target, at = target[at > 0], at[at > 0]
     source = order[at - 1]
-    kept = (points.rank[source] == points.rank[target]) & (points.lane[source] == points.lane[target])
+    kept = (job.rank[source] == job.rank[target]) & (points.lane[source] == points.lane[target])
     source, target = source[kept], target[kept]
     lag = np.minimum(points.time[target] - points.work[target] - points.time[source], _AT_ONCE)
     return Edges.of(Edge.STREAM, source, target, np.maximum(lag, 0))

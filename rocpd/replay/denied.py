@@ -8,7 +8,7 @@ import numpy as np
 
 from rocpd.base import Ints, frozen
 from rocpd.facts.columns import numbered
-from rocpd.replay.points import Points
+from rocpd.replay.job import JobGraph
 
 _LEAST = 0.03  # of a step, that a rank computes longer which ought to be a cause
 _FOR_ONE = 0.5  # of what ranks wait for each other, that is for such a rank
@@ -37,22 +37,22 @@ class Denied:
 
 
 def denied(
-    points: Points, meets: tuple[Ints, Ints], longer: Mapping[int, tuple[float, float]], step_ns: float
+    job: JobGraph, meets: tuple[Ints, Ints], longer: Mapping[int, tuple[float, float]], step_ns: float
 ) -> Denied | None:
     """Return the rank that is no cause, computes longer and is waited for by the others most of the time.
 
     Args:
-        points: of the job.
+        job: the graph.
         meets: numbers of the points that come to collectives, and of those at which these start.
         longer: rank that is no cause -> how much longer it computes [ns of a step], and by which share.
         step_ns: how long a step takes.
     """
     came, meet = meets
-    waits = points.time[meet] - points.time[came]
+    waits = job.points.time[meet] - job.points.time[came]
     if not waits.any():
         return None
     at, last = numbered(meet), (waits == 0).nonzero()[0]
-    for_ranks = np.bincount(points.rank[came[last]], np.bincount(at, waits)[at[last]])
+    for_ranks = np.bincount(job.rank_of(came[last]), np.bincount(at, waits)[at[last]])
     rank = int(for_ranks.argmax())
     more, share = longer.get(rank, (0.0, 0.0))
     waiting = float(for_ranks[rank] / waits.sum())

@@ -10,17 +10,17 @@ in what they do equally often in a step, name by name: the stages of a pipeline 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field, replace
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from rocpd.base import Flags, Floats, Ints, frozen
+from rocpd.base import Codes, Flags, Floats, Ints, frozen
 from rocpd.facts.columns import distinct, first_of, nth_of, numbered, per_id, runs
 from rocpd.facts.timeline import COMPUTE
 from rocpd.replay.job import JobGraph
-from rocpd.replay.points import Point, Points, narrowed, small
+from rocpd.replay.points import Point, narrowed, places_of, small
 
 Column = TypeVar("Column", Ints, Flags)
 
@@ -76,14 +76,16 @@ class Excess:
         unit: of each the number of its unit; -1: none.
         units: these.
         shapes: of each link a number that links which compare share.
-        common: of each point, times as much work as usual its step has on most ranks; nothing where no step has.
+        common: of each point the number of its share in `shares`; nothing where no step has more work than usual.
+        shares: times as much work as usual steps have on most ranks, after that of points which do not compute, 1.
     """
 
     work: Ints
     unit: Ints
     units: StepPlaces
     shapes: Ints
-    common: Floats = field(default_factory=lambda: np.zeros(0))
+    common: Codes = field(default_factory=lambda: np.zeros(0, np.int8))
+    shares: Floats = field(default_factory=lambda: np.ones(1))
 
     def lasting_of(self, rows: Ints | slice) -> Ints:
         """Return the time that points take more than others that do the same usually take [ns]; negative: less.
@@ -114,18 +116,26 @@ class Excess:
 
     def in_step(self, times: Ints, rows: Ints | slice) -> Ints:
         """Return times of some points as they are in steps with as much work as theirs [ns]."""
-        return np.rint(times * self.common[rows]).astype(times.dtype) if len(self.common) else times
+        return self._scaled(times, np.multiply, rows)
 
     def as_usual(self, times: Ints, rows: Ints) -> Ints:
         """Return times of some points as they would be in usual steps [ns]."""
-        return np.rint(times / self.common[rows]).astype(times.dtype) if len(self.common) else times
+        return self._scaled(times, np.divide, rows)
+
+    def _scaled(self, times: Ints, by: Callable[[Ints, Floats], Floats], rows: Ints | slice) -> Ints:
+        if not len(self.common):
+            return times
+        common, scaled = self.common[rows], np.empty_like(times)
+        for some in _blocks(len(times)):
+            scaled[some] = np.rint(by(times[some], self.shares[common[some]]))
+        return scaled
 
     def of_units(self, column: Column, rows: Ints | slice = slice(None)) -> Column:
         """Return the values of some points, given those of units; numpy makes eight bytes of each number of a unit."""
         unit = self.unit[rows]
         values = np.empty(len(unit), column.dtype)
-        for low in range(0, len(unit), _BLOCK):
-            values[low : low + _BLOCK] = column[unit[low : low + _BLOCK]]
+        for some in _blocks(len(unit)):
+            values[some] = column[unit[some]]
         return values
 
     def longer(self, rows: Ints | slice) -> Ints:
@@ -186,6 +196,11 @@ class Excess:
         return lasting
 
 
+def _blocks(count: int) -> Iterator[slice]:
+    """Yield so many rows a block at a time, so that what is between them and their values takes no memory."""
+    return (slice(low, low + _BLOCK) for low in range(0, count, _BLOCK))
+
+
 def _weights(place: Ints, count: Ints) -> Ints:
     """Return how often units count in medians of points: once, where all of a place have equally many points."""
     most = np.zeros(int(place.max(initial=-1)) + 1, np.int64)
@@ -202,33 +217,30 @@ def excess(job: JobGraph, steps: Sequence[int]) -> Excess:
         job: the graph.
         steps: numbers of the steps that count.
     """
-    found = _excess(job, steps)
-    found = replace(found, common=_common(job, np.array(steps, np.int64), found))
+    found = _with_common(_excess(job, steps), job, np.array(steps, np.int64))
     job.give_back()
     return found
 
 
-def _common(job: JobGraph, steps: Ints, found: Excess) -> Floats:
-    """Return of each point times as long as usual its step takes most ranks to compute; nothing where all are alike."""
+def _with_common(found: Excess, job: JobGraph, steps: Ints) -> Excess:
+    """Return what points take beyond what is usual in steps that most ranks take as long to compute."""
     more, usual = np.zeros((len(steps), len(job.own))), np.ones(len(job.own))
-    computes = np.isin(job.points.step, steps) & (job.points.part == COMPUTE) & (job.points.kind == Point.OPERATION)
-    computes &= found.of_units(found.units.usual) > 0  # not what few steps have
+    common = np.zeros(len(job.points), small(len(steps) + 1))
     for column, own in enumerate(job.own.values()):
-        rows = own[0] + computes[slice(*own)].nonzero()[0]
-        at = np.searchsorted(steps, job.points.step[rows])
-        more[:, column] = np.bincount(at, found.passing_of(rows), len(steps))
-        usual[column] = max(1, found.of_units(found.units.usual, rows).sum() / max(1, len(steps)))
+        here, points = slice(*own), job.points.take(slice(*own))
+        at, counts = places_of(points.step, steps)
+        counts &= (points.part == COMPUTE) & (points.kind == Point.OPERATION)
+        counts &= found.of_units(found.units.usual, here) > 0  # not what few steps have
+        rows = counts.nonzero()[0]
+        common[own[0] + rows] = at[rows] + 1
+        more[:, column] = np.bincount(at[rows], found.passing_of(own[0] + rows), len(steps))
+        usual[column] = max(1, found.of_units(found.units.usual, own[0] + rows).sum() / max(1, len(steps)))
     ordered = np.sort((more / usual)[:, usual > 1], axis=1)
     if ordered.shape[1] < 2:
-        return np.zeros(0)
+        return found
     low, high = ordered[:, (ordered.shape[1] - 1) // 2], ordered[:, ordered.shape[1] // 2]
     share = np.where(low > _ALIKE, low, np.where(high < -_ALIKE, high, 0.0))
-    if not share.any():
-        return share[:0]
-    common: Floats = np.ones(len(job.points))
-    rows = computes.nonzero()[0]
-    common[rows] += share[np.searchsorted(steps, job.points.step[rows])]
-    return common
+    return replace(found, common=common, shares=np.append(1.0, 1 + share)) if share.any() else found
 
 
 def _excess(job: JobGraph, steps: Sequence[int]) -> Excess:
@@ -250,7 +262,7 @@ def _excess(job: JobGraph, steps: Sequence[int]) -> Excess:
     shapes = _shapes(job, moved, len(steps))
     rows = [(*parts[0], *parts[1])]
     if len(moved):
-        unit[moved], of_links = _of_links(job.points, moved, shapes[job.link[moved]], job.link[moved])
+        unit[moved], of_links = _of_links(job, moved, shapes[job.link[moved]])
         unit[moved] += len(rank)
         rows.append(of_links)
     most = max(int(job.points.work.max(initial=0, where=unit >= 0)), *(int(row[0].max(initial=0)) for row in rows))
@@ -332,10 +344,10 @@ def _often(group: Ints, steps: int) -> Ints:
     return np.rint(np.bincount(group) / steps).astype(np.int64)[group]
 
 
-def _of_links(points: Points, moved: Ints, shape: Ints, link: Ints) -> tuple[Ints, tuple[Any, ...]]:
+def _of_links(job: JobGraph, moved: Ints, shape: Ints) -> tuple[Ints, tuple[Any, ...]]:
     """Return of transfers the number of their unit, and the columns of these; `shape`: of the link of each."""
-    work, step = points.work[moved], points.step[moved]
-    nth = nth_of((shape, link, points.rank[moved], step))
+    work, step, link = job.points.work[moved], job.points.step[moved], job.link[moved]
+    nth = nth_of((shape, link, job.rank_of(moved), step))
     unit = numbered(shape, nth, link)
     first = first_of(unit)
     usual, count = _medians(unit, work).astype(np.int64), np.bincount(unit)
@@ -373,7 +385,7 @@ def _shapes(job: JobGraph, moved: Ints, steps: int) -> Ints:
         steps: how many steps these are.
     """
     link = job.link[moved].astype(np.int64)
-    of_member = numbered(link, job.points.rank[moved])
+    of_member = numbered(link, job.rank_of(moved))
     often = np.zeros(len(job.links))
     np.maximum.at(often, link, np.bincount(of_member)[of_member] / max(steps, 1))  # of one member: in a ring it varies
     shapes = [

@@ -99,7 +99,7 @@ def _read_graph(whole: RankReading, categories: Categories, step: re.Pattern[str
     history = read_history(whole)
     kinds = kinds_of(ops, categories, operations)
     steps = _marked_steps(whole, step)
-    return _Drawing(ops, kinds, operations.full, history, steps).graph(whole.rank.number)
+    return _Drawing(ops, kinds, operations.full, history, steps).graph()
 
 
 class _Asked(NamedTuple):
@@ -233,7 +233,7 @@ class _Drawing:
         self.possible: list[PossibleWaits] = []
         self.hidden = [NO_EDGES]
 
-    def graph(self, rank: int) -> RankGraph:
+    def graph(self) -> RankGraph:
         """Return the graph."""
         ops, host, first = self.ops, self.host, len(self.host.time)
         talks = (self.kinds == COMMUNICATION).nonzero()[0]
@@ -261,7 +261,7 @@ class _Drawing:
         time, work, kind, lane, name, step, part = (np.concatenate(column) for column in columns)
         nothing = np.zeros(len(time), np.int64)
         name, step = np.maximum(name, -1), np.maximum(step, -1)  # `NULL` needs eight bytes
-        points = Points(time, work, nothing, kind, nothing + rank, lane, name, step, part)
+        points = Points(time, work, nothing, kind, lane, name, step, part)
         order, place = in_time(time)
         edges = in_order([each.between(place) for each in self.edges])
         rows = ops.row[talks]

@@ -50,9 +50,9 @@ from rocpd.schema.rules.steps import STEP_MARKER, is_step
 _MANY, _LARGE = 6_000_000, 1 << 20  # points, from which on columns of so many bytes are given back to the system
 _FEW = 128  # ranks, after which memory is given back; a process that reads more of them is not kept meanwhile
 _SOME = 1 << 18  # points, from which on memory that columns leave free is worth giving back
-_AT_MEETINGS = (0, 0, Point.MEETING, -1, -1, -1, -1, -1)
+_AT_MEETINGS = (0, 0, Point.MEETING, -1, -1, -1, -1)
 """The columns of points of meetings, but for their times."""
-_NAME = 6
+_NAME = 5
 """Which column of points names are."""
 
 
@@ -115,6 +115,17 @@ class JobGraph:
     hidden: Edges = NO_EDGES
     agents: Mapping[int, Mapping[int, int]] = field(default_factory=dict)
     moved: Mapping[int, int] = field(default_factory=dict)
+
+    def rank_of(self, points: Ints) -> Ints:
+        """Return the rank of each of some points; -1: a meeting, which is of none."""
+        ends = np.array([last for _, last in self.own.values()], np.int64)
+        return np.array([*self.own, -1], np.int64)[np.searchsorted(ends, points, side="right")]
+
+    @functools.cached_property
+    def rank(self) -> Ints:
+        """The rank of each point; only changes need it, and of all."""
+        every: Ints = narrowed(self.rank_of(np.arange(len(self.points))))
+        return every
 
     def replay(self, work: Ints | None = None) -> Ints:
         """Return when each point comes [ns], given how long each takes [ns]; None: as recorded."""
@@ -372,7 +383,7 @@ class _Joining:
     def _moving(self, points: Points, meetings: Sequence[_Meeting]) -> tuple[Ints, Ints]:
         """Return link and move of points; give transfers the work that is left once all have come."""
         link: Any = np.full(len(points), -1, small(len(meetings)))
-        move: Any = np.full(len(points), -1, np.int16)
+        move: Any = np.full(len(points), -1, small(sum(len(each.group[0].transfers) for each in meetings)))
         nearest = _nearest(meetings, points.time)
         for number, each in enumerate(meetings):
             left, numbers = each.left, each.numbers

@@ -71,7 +71,6 @@ class Points(EqualColumns):
         work: how long it takes from the latest of what it waits for: of an operation, or of the host [ns].
         lag: what is not explained by that [ns].
         kind: number in `Point`.
-        rank: number of the rank; -1: of none.
         lane: stream of operations, thread of the host.
         name: number in the names: of an operation, of the call at the end of a piece of host work; -1: none.
         step: number of the step, -1 outside of steps.
@@ -82,7 +81,6 @@ class Points(EqualColumns):
     work: Ints
     lag: Ints
     kind: Codes
-    rank: Ints
     lane: Ints
     name: Ints
     step: Ints

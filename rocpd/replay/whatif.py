@@ -174,7 +174,7 @@ class Replays:
         work = np.where(is_inside, job.points.work, 0)
         least = self._step(job.replay_without(work))
         costs = self.blaming.step_ns - least
-        alone = {rank: np.where(job.points.rank == rank, 0, work) for rank in self.blaming.ranks}
+        alone = {rank: np.where(job.rank == rank, 0, work) for rank in self.blaming.ranks}
         return [r for r, less in alone.items() if (self._step(job.replay_without(less)) - least) * 2 > costs > 0]
 
     def predict(self, asked: Sequence[Change]) -> Prediction:
@@ -259,8 +259,8 @@ class Replays:
             if not _is_compared(change) or change.kind == "link":
                 continue
             less = self._exact.excess(change)
-            ranks = np.unique(points.rank[less.nonzero()[0]])
-            own = (counts & np.isin(points.rank, ranks) & (self.blaming.what == 0)).nonzero()[0]
+            ranks = np.unique(self.job.rank[less.nonzero()[0]])
+            own = (counts & np.isin(self.job.rank, ranks) & (self.blaming.what == 0)).nonzero()[0]
             is_known = np.isin(beyond.of_units(beyond.units.place, own), beyond.places_of_others(ranks))
             known, alone = own[is_known], own[~is_known]
             share = max(0.0, less[known].sum() / max(1, points.work[known].sum()))
@@ -289,7 +289,7 @@ class Replays:
         else:
             what = int(np.argmax([less[some & (blaming.what == each)].sum() for each in range(3)]))
             series = blaming.by_step_for(what)
-            ranks = np.unique(self.job.points.rank[some])
+            ranks = np.unique(self.job.rank[some])
             here = np.isin(blaming.ranks, ranks)
             blamed = [rank for cause in self.found.causes if cause.kind is not CauseKind.LINK for rank in cause.ranks]
             usual = ~here & ~np.isin(blaming.ranks, blamed)
@@ -360,7 +360,7 @@ class Replays:
         delay = np.where(is_launch, np.minimum(passed - own, edges.lag[edge]), 0)
         parts: dict[tuple[str, int], int] = {}
         divided = (each.tolist() for each in (own, delay, passed - own - delay))
-        for part, rank, *taken in zip(_parts(job, row), points.rank[row].tolist(), *divided, strict=True):
+        for part, rank, *taken in zip(_parts(job, row), job.rank[row].tolist(), *divided, strict=True):
             for key, time in zip((part, "launch", "unexplained"), taken, strict=True):
                 parts[key, rank] = parts.get((key, rank), 0) + time
         count = max(1, len(self.steps))
@@ -459,7 +459,7 @@ def _steps(job: JobGraph, warm: frozenset[int]) -> list[int]:
 def _whole(job: JobGraph) -> JobGraph:
     """Return a job whose whole trace is one step."""
     ranks = sorted(job.steps)
-    ends = [[job.points.time[job.points.rank == rank] for rank in ranks]]
+    ends = [[job.points.time[slice(*job.own[rank])] for rank in ranks]]
     first, last = (
         np.array([[int(side(times)) if len(times) else 0 for times in row] for row in ends])
         for side in (np.min, np.max)

@@ -109,7 +109,7 @@ def _found(job: JobGraph, rank: int, is_copy: bool) -> Ints:
     binds, bound = np.full(len(points), -1), np.flatnonzero(after == latest[edges.target])
     binds[edges.target[bound]] = edges.kind[bound]
     begins = np.isin(points.kind, (Point.OPERATION, Point.ARRIVAL)) & ((points.part == COPIES) == is_copy)
-    rows = np.flatnonzero((points.rank == rank) & (points.step >= 0) & begins)
+    rows = np.flatnonzero((job.rank == rank) & (points.step >= 0) & begins)
     start = points.time[rows] - np.where(points.kind[rows] == Point.OPERATION, points.work[rows], 0)
     return binds[rows[np.argsort(start, kind="stable")]]
 

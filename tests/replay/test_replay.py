@@ -80,7 +80,7 @@ def test_what_all_ranks_do_in_a_marker_is_the_fault_of_no_host(tmp_path: Path) -
     """All stages of a pipeline load input; only on the first one, which is one host, a launch comes next."""
     job = graph_of(tmp_path, ranks=8, nodes=4, pp=4, seed=1, plant="slow-input")
     assert not _blame(job).causes
-    named = {job.points.rank[at] for at in (job.points.name == job.names.index("host work in load batch")).nonzero()[0]}
+    named = {job.rank[at] for at in (job.points.name == job.names.index("host work in load batch")).nonzero()[0]}
     assert named == set(range(8))
 
 
@@ -109,7 +109,7 @@ def test_points_come_after_all_that_they_wait_for(dataset: JobGraph) -> None:
     assert np.sort(dataset.order).tolist() == list(range(len(place)))
     assert (place[dataset.edges.source] < place[dataset.edges.every().target]).all()
     for rank, (first, last) in dataset.own.items():
-        assert set(dataset.points.rank[first:last].tolist()) == {rank}
+        assert set(dataset.rank[first:last].tolist()) == {rank}
 
 
 def test_a_graph_takes_few_bytes(dataset: JobGraph) -> None:
@@ -318,7 +318,7 @@ def test_agents_of_a_rank_are_compared_each_for_itself(open_job: OpenJob) -> Non
     job = read_job(open_job(*ranks))
     longer = excess(job, steps_of(job)).lasting_of(slice(None))
     computes = (job.points.part == COMPUTE) & (job.points.kind == Point.OPERATION)
-    is_slow = computes & (job.points.rank == 1) & (job.points.lane == GPU + 1)
+    is_slow = computes & (job.rank == 1) & (job.points.lane == GPU + 1)
     assert set(longer[is_slow].tolist()) == {18_000, 36_000}
     assert not longer[computes & ~is_slow].any()
 

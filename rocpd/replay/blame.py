@@ -24,7 +24,7 @@ from rocpd.replay.chance import LEAST_TO_TELL, LIKELY, chance_of
 from rocpd.replay.denied import denied
 from rocpd.replay.excess import Excess
 from rocpd.replay.job import JobGraph
-from rocpd.replay.points import Edge, Point, add_to, places_of
+from rocpd.replay.points import Edge, Point, add_to, no_times, places_of
 
 _LEAST = 0.01  # of a step, that a cause costs
 _TRIED = 6  # ranks, hosts and links that are tried, those first that take longest beyond what is usual
@@ -102,6 +102,7 @@ class Blaming:
         ]
         lost = self.step_ns - usual / len(self.steps)
         every, known, more = self._computing
+        self.job.give_back()
         return Blame(
             tuple(self.steps.tolist()),
             self.step_ns,
@@ -175,13 +176,11 @@ class Blaming:
 
     def _beyond_usual(self) -> Ints:
         """Return what points take longer than is usual, with what is removed as it is [ns]; in place of `own`."""
-        beyond = self._own_of(slice(None))
+        beyond = self.nothing()
         for _, here in self.of_ranks(self.ranks):
-            is_gone, passing = self.removed[here] != 0, self.beyond.passing_of(here)
-            beyond[here] -= self._stalling_of(here)
-            beyond[here][is_gone] = self.removed[here][is_gone]
-            passing[self.stalled[here] & is_gone] = 0
-            beyond[here] += passing
+            removed, passing = self.removed[here], self.beyond.passing_of(here)
+            passing[self.stalled[here] & (removed != 0)] = 0
+            beyond[here] = np.where(removed != 0, removed, self._own_of(here) - self._stalling_of(here)) + passing
         return beyond
 
     def _cost_alone(self, cause: Cause) -> int:
@@ -269,7 +268,7 @@ class Blaming:
 
     def nothing(self) -> Ints:
         """Return no time of each point."""
-        return np.zeros(len(self.job.points), self.beyond.units.usual.dtype)
+        return no_times(len(self.job.points), self.beyond.units.usual.dtype)
 
     def of_ranks(self, ranks: Iterable[int]) -> Iterator[tuple[int, slice]]:
         """Yield the column of each rank, and its points."""
@@ -668,7 +667,8 @@ class Blaming:
     def _largest(self, less: Ints, steps: int) -> tuple[str, int]:
         """Return the name that takes most of what is removed, and how much of it in a step [ns]."""
         names = self.job.points.name
-        rows = ((less != 0) & (names >= 0)).nonzero()[0]
+        rows = less.nonzero()[0]
+        rows = rows[names[rows] >= 0]
         sums = np.bincount(names[rows], less[rows])
         return (self.job.names[int(sums.argmax())], round(float(sums.max()) / steps)) if len(sums) else ("", 0)
 

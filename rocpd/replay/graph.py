@@ -36,6 +36,7 @@ from rocpd.replay.points import (
     NO_EDGES,
     Edge,
     Edges,
+    PackedGraph,
     Point,
     Points,
     PossibleWaits,
@@ -44,6 +45,7 @@ from rocpd.replay.points import (
     in_order,
     in_time,
     narrowed,
+    shared,
 )
 from rocpd.schema.rules.categories import is_marker as is_mark
 from rocpd.schema.rules.kernel_categories import Categories
@@ -74,7 +76,7 @@ BEFORE, INSIDE = "host work before ", "host work in "
 _AT_STEPS = ("time between steps", "host work at the end of the step")
 
 
-def read_graph(reading: RankReading, categories: Categories, step: re.Pattern[str]) -> RankGraph:
+def read_graph(reading: RankReading, categories: Categories, step: re.Pattern[str]) -> PackedGraph:
     """Return a rank as a graph, of its whole trace.
 
     Args:
@@ -84,7 +86,7 @@ def read_graph(reading: RankReading, categories: Categories, step: re.Pattern[st
     """
     whole = reading.whole()
 
-    def derive() -> tuple[RankGraph, dict[str, int]]:
+    def derive() -> tuple[PackedGraph, dict[str, int]]:
         return _read_graph(whole, categories, step), dict(whole.left_out)
 
     asked = "graph", step  # no fact: to keep it takes a quarter of what it takes to draw it again, and much room
@@ -93,13 +95,13 @@ def read_graph(reading: RankReading, categories: Categories, step: re.Pattern[st
     return graph
 
 
-def _read_graph(whole: RankReading, categories: Categories, step: re.Pattern[str]) -> RankGraph:
+def _read_graph(whole: RankReading, categories: Categories, step: re.Pattern[str]) -> PackedGraph:
     operations = OperationNames()
     ops = read_ops(whole, operations, stacks=True)
     history = read_history(whole)
     kinds = kinds_of(ops, categories, operations)
     steps = _marked_steps(whole, step)
-    return _Drawing(ops, kinds, operations.full, history, steps).graph()
+    return PackedGraph.of(_Drawing(ops, kinds, operations.full, history, steps).graph())
 
 
 class _Asked(NamedTuple):
@@ -216,7 +218,7 @@ class _Drawing:
         self.ops, self.kinds, self.regions, self.calls, self.steps = ops, kinds, regions, history.calls, steps
         calls = [text or "" for text in history.names.texts]
         before = [BEFORE + text for text in calls]
-        self.texts = _shared((*(text or "" for text in operations), *calls, *before, *_AT_STEPS))
+        self.texts = shared((*(text or "" for text in operations), *calls, *before, *_AT_STEPS))
         self.named_before, self.before_calls = len(operations), len(calls)
         self.call = launching_regions(regions.stack, regions.start, regions.end, ops.stack)
         self.launched = self._launched()
@@ -271,7 +273,7 @@ class _Drawing:
             edges.narrowed(),
             (rows, place[arrival[talks]]),
             place[ends[talks]],
-            _shared((*self.texts, *texts)),
+            shared((*self.texts, *texts)),
             {number: (int(place[a]), int(place[b])) for number, (a, b) in self._step_points().items()},
             self.contradicted,
             frozenset(self.waits),
@@ -732,12 +734,6 @@ class _Drawing:
         at = np.array([times.searchsorted(asked.since) for times in launched]) - 1 - back
         is_any = (at >= 0) & (asked.stream != streams[:, None]) & may[:, asked.kind]
         return np.where(is_any, last[first[:, None] + np.maximum(at, 0)], -1)
-
-
-@functools.lru_cache(64)
-def _shared(texts: tuple[str, ...]) -> tuple[str, ...]:
-    """Return equal texts, which many ranks have, as the same object."""
-    return texts
 
 
 def _first_at(times: tuple[Ints, Ints], asked: tuple[Ints, Ints]) -> Ints:

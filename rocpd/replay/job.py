@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rocpd.base import Codes, Flags, Ints, frozen, process
+from rocpd.base import Codes, Flags, Ints, by_key, frozen, process
+from rocpd.base.packing import unpacked
 from rocpd.base.stages import Stage
 from rocpd.facts.columns import distinct
 from rocpd.facts.communication.collectives import Channel
@@ -30,17 +31,21 @@ from rocpd.federate.run.rank_reader import RankReader
 from rocpd.replay.graph import read_graph
 from rocpd.replay.points import (
     NO_EDGES,
+    NO_POINTS,
     Edge,
     Edges,
     OrderedEdges,
+    PackedGraph,
     Point,
     Points,
+    PossibleWaits,
     RankGraph,
     WaitPlace,
     in_order,
     in_time,
     left_unexplained,
     narrowed,
+    numbers_in_time,
     small,
 )
 from rocpd.replay.times import times_of
@@ -215,7 +220,7 @@ def read_job(session: Federation, categories: Categories | None = None, step_mar
         step_marker: markers that are steps.
     """
     work = partial(_of_rank, categories=categories or load(None), step=is_step(step_marker))
-    graphs: dict[int, RankGraph] = {}
+    graphs: dict[int, PackedGraph] = {}
     channels: list[Channel] = []
     for rank, (graph, of_rank) in session.job.counted(Stage.GRAPHS, session.map_ranks(work)):
         graphs[rank.number] = graph
@@ -224,14 +229,14 @@ def read_job(session: Federation, categories: Categories | None = None, step_mar
     return join(graphs, clocks.match(channels), clocks, session)
 
 
-def _of_rank(reader: RankReader, categories: Categories, step: re.Pattern[str]) -> tuple[RankGraph, list[Channel]]:
+def _of_rank(reader: RankReader, categories: Categories, step: re.Pattern[str]) -> tuple[PackedGraph, list[Channel]]:
     reading = RankReading.of(reader, {}).whole()
     names = OperationNames()
     graph = read_graph(reading, categories, step)
     return graph, channels_of(reading, read_ops(reading, names), names, categories)
 
 
-def join(graphs: dict[int, RankGraph], matched: MatchedChannels, clocks: Clocks, session: Federation) -> JobGraph:
+def join(graphs: dict[int, PackedGraph], matched: MatchedChannels, clocks: Clocks, session: Federation) -> JobGraph:
     """Return the graph of a job.
 
     Args:
@@ -240,7 +245,7 @@ def join(graphs: dict[int, RankGraph], matched: MatchedChannels, clocks: Clocks,
         clocks: which times of ranks compare.
         session: the job; of many ranks no more are read while it is replayed.
     """
-    is_large = sum(len(graph.points) for graph in graphs.values()) >= _MANY
+    is_large = sum(graph.points for graph in graphs.values()) >= _MANY
     process.keep_freed(_LARGE if is_large else process.KEPT)
     if is_large or len(graphs) > _FEW:
         session.executor.rest()
@@ -271,29 +276,36 @@ class _Meeting(NamedTuple):
         """The numbers of the points at which they start."""
         return self.number + np.arange(len(self.time))
 
+    def left_by(self, member: int, time: Ints) -> Edges:
+        """Return the edges from them to the transfers of a member; `time`: of all points [ns]."""
+        ends = self.left[member]
+        some = time[ends] >= self.time
+        return Edges.of(Edge.COLLECTIVE, self.numbers[some], ends[some])
+
 
 class _Joining:
     """Joins the graphs of ranks. Points are numbered rank by rank, then those of meetings."""
 
-    def __init__(self, graphs: dict[int, RankGraph], clocks: Clocks, hosts: Mapping[int, str | None]) -> None:
-        self.graphs, self.clocks, self.hosts = graphs, clocks, hosts
-        edges = np.cumsum([0, *(len(graph.points) for graph in graphs.values())]).tolist()
+    def __init__(self, graphs: dict[int, PackedGraph], clocks: Clocks, hosts: Mapping[int, str | None]) -> None:
+        self.packed, self.clocks, self.hosts = graphs, clocks, hosts
+        edges = np.cumsum([0, *(graph.points for graph in graphs.values())]).tolist()
         self.own = dict(zip(graphs, pairwise(edges), strict=True))
         self.count: int = edges[-1]
+        self.most = sum(graph.edges for graph in graphs.values())
+        self.kinds = _kinds(graphs.values())
         self.codes: dict[str, int] = {}
         self.links: dict[Link, int] = {}
         self.moves: dict[str, int] = {}
+        self.graphs: dict[int, RankGraph] = {}  # without points and edges
+        self.edges: dict[int, bytes] = {}  # packed
 
     def job(self, matched: MatchedChannels) -> JobGraph:
         """Return the graph of the job."""
         groups = [*matched.groups, *((pair.sender, pair.receiver) for pair in matched.pairs)]
         groups = [group for group in groups if len({self.clocks.line(member.rank) for member in group}) == 1]
-        time = np.empty(self.count + sum(len(group[0].rows) for group in groups), np.int64)
-        moved = self._moved()
-        for rank in _few_at_once(self.graphs):
-            self.graphs[rank] = self._on_line(rank, time[slice(*self.own[rank])], moved.get(rank, 0))
+        time, moved = np.empty(self.count + sum(len(group[0].rows) for group in groups), np.int64), self._moved()
+        points = self._points(time, moved)
         meetings = list(self._meetings(groups, time))
-        points = self._points(time)
         link, move = self._moving(points, meetings)
         origin = int(time.min()) if len(time) else 0
         steps = {rank: self._steps(rank) for rank in self.graphs}
@@ -301,7 +313,7 @@ class _Joining:
         hidden = [graph.hidden.among(self.own[rank][0], self.kind) for rank, graph in self.graphs.items()]
         agents = {rank: graph.agents for rank, graph in self.graphs.items()}
         points, edges = self._edges(points, link >= 0, meetings, origin)
-        order = np.lexsort((_ties(points.kind), time)).astype(self.kind)
+        order = numbers_in_time(time, _ties(points.kind), self.kind)
         texts = tuple(self.links), tuple(self.moves), tuple(self.codes)
         graph = JobGraph(
             points, edges, self.own, order, origin, link, move, *texts, steps, self.hosts, share, contradicted
@@ -313,30 +325,45 @@ class _Joining:
 
         Else a job would take as long as their clocks are apart.
         """
-        steps = [set(graph.steps) for graph in self.graphs.values() if graph.steps]
+        lines = {rank: self.clocks.line(rank) for rank in self.packed}
+        if len(set(lines.values())) < 2:
+            return {}
+        begin = {rank: self._begin(rank) for rank, graph in self.packed.items() if graph.points}
+        steps = [{number for number in each if number is not None} for each in begin.values() if len(each) > 1]
         first = min(set.intersection(*steps), default=None) if steps else None
         begins: dict[int, int] = {}
-        for rank, graph in self.graphs.items():
-            if len(graph.points):
-                at = graph.steps[first][0] if first in graph.steps else 0
-                (begin,) = self.clocks.on_line(rank, graph.points.time[at : at + 1]).tolist()
-                line = self.clocks.line(rank)
-                begins[line] = min(begin, begins.get(line, begin))
+        for rank, each in begin.items():
+            at = each.get(first, each[None])
+            begins[lines[rank]] = min(at, begins.get(lines[rank], at))
         base = min(begins.values(), default=0)
-        lines = {rank: self.clocks.line(rank) for rank in self.graphs}
         return {rank: base - begins[line] for rank, line in lines.items() if begins.get(line, base) != base}
 
-    def _on_line(self, rank: int, time: Ints, moved: int) -> RankGraph:
-        """Return the graph of a rank with its points in order of the line; `time` is filled with their times on it."""
-        graph, shift = self.graphs[rank], self.clocks.shift(rank)
+    def _begin(self, rank: int) -> dict[int | None, int]:
+        """Return number of a step -> when it begins on a rank; None -> when the rank begins [ns]."""
+        graph = self.packed[rank].drawn()
+        at = [0, *(begin for begin, _ in graph.steps.values())]
+        times = self.clocks.on_line(rank, graph.points.time[at]).tolist()
+        return dict(zip([None, *graph.steps], times, strict=True))
+
+    def _on_line(self, rank: int, packed: PackedGraph, time: Ints, moved: int) -> RankGraph:
+        """Return the graph of a rank with its points in order of the line; `time` is filled with their times on it.
+
+        Its edges are kept as they are packed, or changed with the points.
+        """
+        graph, shift = packed.drawn(), self.clocks.shift(rank)
         time[:] = shift.to_line(graph.points.time) + moved
-        graph = graph.less_jump(shift.jump, shift.since) if shift.jump else graph
         ties = _ties(graph.points.kind)
-        if not ((time[1:] > time[:-1]) | ((time[1:] == time[:-1]) & (ties[1:] >= ties[:-1]))).all():
-            order, place = in_time(time, ties)
-            time[:] = time[order]
-            graph = graph.in_order(order, place)
-        return replace(graph, points=replace(graph.points, time=time))
+        is_ordered = ((time[1:] > time[:-1]) | ((time[1:] == time[:-1]) & (ties[1:] >= ties[:-1]))).all()
+        self.edges[rank] = packed.waits
+        if shift.jump or not is_ordered:
+            graph = packed.whole()
+            graph = graph.less_jump(shift.jump, shift.since) if shift.jump else graph
+            if not is_ordered:
+                order, place = in_time(time, ties)
+                time[:] = time[order]
+                graph = graph.in_order(order, place)
+            self.edges[rank] = PackedGraph.of(graph).waits
+        return graph
 
     def _meetings(self, groups: Sequence[Sequence[Channel]], time: Ints) -> Iterator[_Meeting]:
         """Yield the collectives of groups; their times go into `time`, behind those of the points of ranks [ns]."""
@@ -348,37 +375,33 @@ class _Joining:
             yield meeting
             number += came.shape[1]
 
-    def _points(self, time: Ints) -> Points:
-        """Return the points with names of the job; those of meetings without what they have of members.
-
-        The graphs have views of them from then on.
-        """
-        names = [
-            np.array([*(self.codes.setdefault(text, len(self.codes)) for text in graph.names), -1], np.int64)
-            for graph in self.graphs.values()
-        ]
-        common = self._common(names)
-        every = zip(*((c.dtype for c in graph.points.columns()) for graph in self.graphs.values()), strict=True)
-        kinds = [np.result_type(*set(each)) for each in every]
+    def _points(self, time: Ints, moved: Mapping[int, int]) -> Points:
+        """Return the points with names of the job; those of meetings without what they have of members."""
+        codes = {
+            names: np.array([*(self.codes.setdefault(text, len(self.codes)) for text in names), -1], np.int64)
+            for names in dict.fromkeys(graph.names for graph in self.packed.values())
+        }
+        kinds = [*self.kinds[0]]
         kinds[_NAME] = np.dtype(small(len(self.codes)))
         # No value yet: what a rank has goes there as its own columns are let go.
         points = Points(time, *(np.empty(len(time), kind) for kind in kinds[1:]))
         for column, value in zip(points.columns()[1:], _AT_MEETINGS, strict=True):
             column[self.count :] = value
-        for rank, codes in zip(_few_at_once(self.graphs), names, strict=True):
-            own, graph = points.take(slice(*self.own[rank])), self.graphs[rank]
-            for into, column in zip(own.columns(), graph.points.columns(), strict=True):
-                into[:] = codes[column] if into is own.name else column
-            marked, number = graph.marked
-            own.name[marked] = np.where(np.isin(codes[number], common), codes[number], own.name[marked])
-            self.graphs[rank] = replace(graph, points=own)
+        marked: list[tuple[Ints, Ints]] = []
+        common: list[Ints] = []
+        for rank in _few_at_once(self.own):
+            packed, (first, last) = self.packed.pop(rank), self.own[rank]
+            graph = self._on_line(rank, packed, time[first:last], moved.get(rank, 0))
+            for into, column in zip(points.columns()[1:], graph.points.columns()[1:], strict=True):
+                into[first:last] = codes[packed.names][column] if into is points.name else column
+            marked.append((graph.marked[0] + first, codes[packed.names][graph.marked[1]]))
+            common += [distinct(marked[-1][1])] if packed.computes else []
+            self.graphs[rank] = replace(graph, points=NO_POINTS, names=(), edges=NO_EDGES, possible=None)
+        # Names of markers that host work of all ranks that compute lies in.
+        of_all = functools.reduce(np.intersect1d, common) if len(common) > 1 else np.zeros(0, np.int64)
+        for at, name in marked:
+            points.name[at] = np.where(np.isin(name, of_all), name, points.name[at])
         return points
-
-    def _common(self, names: Sequence[Ints]) -> Ints:
-        """Return the names of markers, in those of the job, that host work of all ranks that compute lies in."""
-        graphs = zip(self.graphs.values(), names, strict=True)
-        each = [distinct(codes[graph.marked[1]]) for graph, codes in graphs if graph.computes]
-        return functools.reduce(np.intersect1d, each) if len(each) > 1 else np.zeros(0, np.int64)
 
     def _moving(self, points: Points, meetings: Sequence[_Meeting]) -> tuple[Ints, Ints]:
         """Return link and move of points; give transfers the work that is left once all have come."""
@@ -402,23 +425,24 @@ class _Joining:
         self, points: Points, is_met: Flags, meetings: Sequence[_Meeting], origin: int
     ) -> tuple[Points, OrderedEdges]:
         """Return the points with what their edges leave unexplained, and the edges; graphs are let go."""
-        sizes = [len(graph.edges) + graph.could_be for graph in self.graphs.values()]
-        count = sum(sizes) + 2 * sum(each.came.size for each in meetings)
-        lags = {graph.edges.lag.dtype for graph in self.graphs.values()} | {np.dtype(np.int16)}
-        every = Edges(*(np.empty(count, kind) for kind in (self.kind, self.kind, np.result_type(*lags), np.int8)))
-        waits, left, unexplained, filled = self.waits, self._left(points.time, meetings), [], 0
-        for rank in _few_at_once(self.own):
-            graph, (first, last) = self.graphs.pop(rank), self.own[rank]
-            own = _own_edges(graph, is_met[first:last], waits).among(first, self.kind)
-            own = Edges.joined([own, left.get(rank, NO_EDGES)])
-            own = own.take(np.argsort(own.target, kind="stable"))
-            filled = every.fill(filled, own)
-            unexplained.append(narrowed(left_unexplained(points, own, slice(first, last), origin)))
-        for each in meetings:
-            ends = each.came.T.reshape(-1), np.repeat(each.numbers, len(each.came))
-            filled = every.fill(filled, Edges.of(Edge.COLLECTIVE, *ends))
+        unexplained: list[Ints] = []
+
+        def parts() -> Iterator[Edges]:
+            waits, left = self.waits, _left(meetings)
+            for rank in _few_at_once(self.own):
+                (first, last), (edges, possible) = self.own[rank], unpacked(self.edges.pop(rank))
+                own = _own_edges(edges, possible, is_met[first:last], waits).among(first, self.kind)
+                own = Edges.joined([own, *(each.left_by(member, points.time) for each, member in left.get(rank, ()))])
+                own = own.take(np.argsort(own.target, kind="stable"))
+                unexplained.append(narrowed(left_unexplained(points, own, slice(first, last), origin)))
+                yield own
+            for each in meetings:
+                yield Edges.of(Edge.COLLECTIVE, each.came.T.reshape(-1), np.repeat(each.numbers, len(each.came)))
+
+        most = self.most + 2 * sum(each.came.size for each in meetings)
+        edges = OrderedEdges.joined(parts(), len(points), most, (self.kind, self.kinds[1]))
         lag = np.concatenate([*unexplained, np.zeros(len(points) - self.count, np.int8)])
-        return replace(points, lag=lag), OrderedEdges.of(every.take(slice(filled)), len(points))
+        return replace(points, lag=lag), edges
 
     @functools.cached_property
     def kind(self) -> Any:
@@ -429,16 +453,6 @@ class _Joining:
     def waits(self) -> frozenset[WaitPlace]:
         """Places that wait on some rank."""
         return frozenset[WaitPlace]().union(*(graph.waits for graph in self.graphs.values()))
-
-    def _left(self, time: Ints, meetings: Sequence[_Meeting]) -> dict[int, Edges]:
-        """Return rank -> the edges from collectives to its transfers."""
-        parts: dict[int, list[Edges]] = {}
-        for each in meetings:
-            for member, ends in zip(each.group, each.left, strict=True):
-                some = time[ends] >= each.time
-                edges = Edges.of(Edge.COLLECTIVE, each.numbers[some], ends[some])
-                parts.setdefault(member.rank, []).append(edges)
-        return {rank: Edges.joined(of_rank) for rank, of_rank in parts.items()}
 
     def _steps(self, rank: int) -> dict[int, tuple[int, int]]:
         first, _ = self.own[rank]
@@ -502,7 +516,18 @@ def _ties(kind: Codes) -> Codes:
     return np.select([kind == Point.MEETING, kind == Point.TRANSFER], [np.int8(1), np.int8(2)], np.int8(0))
 
 
-def _own_edges(graph: RankGraph, is_met: Flags, waits: Collection[WaitPlace]) -> Edges:
+def _own_edges(edges: Edges, possible: PossibleWaits | None, is_met: Flags, waits: Collection[WaitPlace]) -> Edges:
     """Return the edges of a rank, by target, but for those from its arrival to transfers that wait for all members."""
-    edges = graph.edges.take(~((graph.edges.kind == Edge.COLLECTIVE) & is_met[graph.edges.target]))
-    return in_order([edges, graph.possible.where(waits)] if graph.possible else [edges])
+    edges = edges.take(~((edges.kind == Edge.COLLECTIVE) & is_met[edges.target]))
+    return in_order([edges, possible.where(waits)] if possible else [edges])
+
+
+def _left(meetings: Iterable[_Meeting]) -> dict[int, list[tuple[_Meeting, int]]]:
+    """Return rank -> the collectives that it comes to, and as which member."""
+    return by_key((member.rank, (each, at)) for each in meetings for at, member in enumerate(each.group))
+
+
+def _kinds(graphs: Collection[PackedGraph]) -> tuple[list[Any], Any]:
+    """Return the types that hold the columns of points of all graphs, and the lags of edges."""
+    *of_points, lags = zip(*{graph.kinds for graph in graphs} or {"l" * 9}, strict=True)
+    return [np.result_type(*set(each)) for each in of_points], np.result_type(np.int16, *set(lags))

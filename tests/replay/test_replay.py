@@ -19,7 +19,7 @@ from rocpd.replay.blame import Blaming
 from rocpd.replay.causes import Blame, CauseKind
 from rocpd.replay.excess import Excess, StepPlaces, excess
 from rocpd.replay.job import JobGraph, read_job
-from rocpd.replay.points import Point, RankGraph
+from rocpd.replay.points import PackedGraph, Point
 from rocpd.simulator import JobOptions, simulate
 from rocpd.simulator.job_plan import plan
 from tests.build import GPU, TraceBuilder
@@ -123,10 +123,10 @@ def test_the_graphs_of_ranks_are_let_go_as_they_are_joined(
     dataset: JobGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever memory is given back in between, it is the same job."""
-    graphs: list[dict[int, RankGraph]] = []
+    graphs: list[dict[int, PackedGraph]] = []
     joining = job_module.join
 
-    def noted(of_ranks: dict[int, RankGraph], *rest: Any) -> JobGraph:
+    def noted(of_ranks: dict[int, PackedGraph], *rest: Any) -> JobGraph:
         graphs.append(of_ranks)
         return joining(of_ranks, *rest)
 

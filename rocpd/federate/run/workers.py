@@ -8,7 +8,6 @@ would run the user's main module again. A child ends when its parent is gone. Li
 from __future__ import annotations
 
 import contextlib
-import copyreg
 import os
 import pickle
 import signal
@@ -21,9 +20,10 @@ import traceback
 from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any, BinaryIO
+from typing import Any
 
 from rocpd.base import Answer, ClosedError, RocpdError, leftovers, process
+from rocpd.base.packing import pack
 from rocpd.federate.run.pool import ConnectionCache, Lend, run_lending
 from rocpd.federate.run.threads import Task, on_threads
 
@@ -40,7 +40,6 @@ serve(parent)
 """
 _POLL_S = 0.2  # how often a child checks that its parent is alive
 _PROTOCOL = 5  # arrays are not copied to be written
-_SHORT = 1 << 12  # bytes of a column
 
 
 class Workers:
@@ -233,28 +232,8 @@ def serve(parent: int) -> None:
                 work, task = pickle.load(tasks)
             except EOFError:
                 return
-            _dump(_answer(cache.lend, work, task), answers)
+            pack(_answer(cache.lend, work, task), answers)
             answers.flush()
-
-
-def _dump(value: object, file: BinaryIO) -> None:
-    """Pickle a value; its short columns, of which a rank may have hundreds, as bytes: numpy takes twice as long."""
-    pickler = pickle.Pickler(file, _PROTOCOL)
-    if numpy := sys.modules.get("numpy"):  # else there are no columns
-        pickler.dispatch_table = {**copyreg.dispatch_table, numpy.ndarray: _reduced}
-    pickler.dump(value)
-
-
-def _reduced(column: Any) -> Any:
-    if column.ndim != 1 or column.dtype.hasobject or column.nbytes > _SHORT:
-        return column.__reduce_ex__(_PROTOCOL)
-    return _column, (column.dtype, column.tobytes())
-
-
-def _column(kind: Any, content: bytes) -> Any:
-    import numpy as np
-
-    return np.frombuffer(content, kind).copy()  # a view keeps three times what a few numbers take beside itself
 
 
 def _end_with(parent: int) -> None:

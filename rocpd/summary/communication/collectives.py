@@ -41,7 +41,7 @@ from rocpd.replay.causes import OF_HOST, Blame, Cause, CauseKind
 from rocpd.replay.denied import Denied
 from rocpd.replay.graph import read_graph
 from rocpd.replay.job import JobGraph, join
-from rocpd.replay.points import RankGraph
+from rocpd.replay.points import PackedGraph
 from rocpd.replay.whatif import Replays
 from rocpd.schema.rules.kernel_categories import Categories, is_communication, load
 from rocpd.schema.rules.kernel_names import names_of_kernels
@@ -305,7 +305,7 @@ class RankCommunication(NamedTuple):
 
     channels: list[Channel]
     steps: RankSteps
-    graph: RankGraph | None
+    graph: PackedGraph | None
     exposed: ExposedPieces | None = None
 
 
@@ -451,7 +451,7 @@ def _replays(session: Federation, graph: Callable[[], JobGraph], pieces: Periods
         return replays_of(graph(), pieces, clocks)
 
 
-def _graphs(reading: Reading) -> dict[int, RankGraph]:
+def _graphs(reading: Reading) -> dict[int, PackedGraph]:
     """Return rank -> its graph, which was not read with the rest."""
     step, categories = is_step(reading.options.step_marker), load(reading.options.categories)
     work = partial(_graph_of_rank, step=step, categories=categories)
@@ -459,7 +459,7 @@ def _graphs(reading: Reading) -> dict[int, RankGraph]:
     return {rank.number: graph for rank, graph in answers}
 
 
-def _graph_of_rank(reader: RankReader, step: re.Pattern[str], categories: Categories) -> RankGraph:
+def _graph_of_rank(reader: RankReader, step: re.Pattern[str], categories: Categories) -> PackedGraph:
     return read_graph(RankReading.of(reader, {}), categories, step)
 
 

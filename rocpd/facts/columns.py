@@ -80,6 +80,8 @@ class EqualColumns:
 _FEW = 48
 """Numbers that Python sorts and looks up in less time than numpy's calls take."""
 
+_MOST = np.iinfo(np.int32).max
+
 _SOME = 1 << 10
 """Rows that numpy sorts by several columns in less time than calls take that number these before."""
 
@@ -113,7 +115,9 @@ def different(values: Ints) -> tuple[Ints, Ints]:
         return np.array([*known], np.int64), np.array([known[value] for value in every], np.int64)
     if (dense := _dense(values)) is not None:
         low, is_known = dense
-        return is_known.nonzero()[0] + low, (is_known.cumsum() - 1)[values - low]
+        number = is_known.cumsum(dtype=np.int32 if len(is_known) <= _MOST else np.int64)  # larger than the values
+        number -= 1
+        return is_known.nonzero()[0] + low, number[values - low].astype(np.int64)
     order, which = values.argsort(kind="stable"), np.empty(len(values), np.int64)
     first, count = runs(values[order])
     which[order] = np.arange(len(first)).repeat(count)
@@ -374,15 +378,20 @@ def grouped(keys: Sequence[Ints]) -> Iterator[tuple[tuple[int, ...], Ints]]:
 def _code(keys: Sequence[Ints]) -> tuple[Ints, int]:
     """Return a small number for each combination of keys, in their order, and one that is greater than all of them."""
     code, width = np.zeros(0, np.int64), 0
-    for key in (each.astype(np.int64, copy=False) for each in keys):
+    for key in keys:
         low = int(key.min())
         span = int(key.max()) - low + 1
         if span <= _DENSE:
-            small = key - low
+            small = np.subtract(key, low, dtype=np.int64)
         else:
-            small = different(key)[1]
+            small = different(key.astype(np.int64, copy=False))[1]
             span = int(small.max()) + 1
-        code, width = (code * span + small, width * span) if width else (small, span)
+        if width:
+            code *= span
+            code += small
+        else:
+            code = small
+        width = max(width, 1) * span
         if width > _SHORT:
             code = different(code)[1]
             width = int(code.max()) + 1

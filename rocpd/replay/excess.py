@@ -244,26 +244,30 @@ def _with_common(found: Excess, job: JobGraph, steps: Ints) -> Excess:
 
 
 def _excess(job: JobGraph, steps: Sequence[int]) -> Excess:
-    every = [_of_rank(job, rank, np.array(steps, np.int64)) for rank in job.own]
-    units = _UnitsOfRank(*map(np.concatenate, zip(*(of_rank for of_rank, _ in every), strict=True)))
-    ranks, sizes = [each for _, each in every], [len(of_rank.host) for of_rank, _ in every]
-    del every  # which has all units once more
-    moved = np.concatenate([each.moved for each in ranks])
+    unit = np.full(len(job.points), -1, small(len(job.points)))
+    every: list[_UnitsOfRank] = []
     roles: dict[object, int] = {}
-    # What the host does goes with the order of its calls: only ranks with the same kernels have the same.
-    of_role = [roles.setdefault(each.role, len(roles)) for each in ranks]
-    role, rank = (np.repeat(narrowed(np.array(numbers, np.int64)), sizes) for numbers in (of_role, list(job.own)))
-    seen = len(set[int]().union(*(each.steps for each in ranks)))
+    of_role, all_moved, seen, count = [], [], set[int](), 0
+    for rank, own in job.own.items():
+        units, of_rank = _of_rank(job, rank, np.array(steps, np.int64))
+        unit[slice(*own)] = np.where(of_rank.unit < 0, -1, of_rank.unit + count)
+        every.append(units)
+        # What the host does goes with the order of its calls: only ranks with the same kernels have the same.
+        of_role.append(roles.setdefault(of_rank.role, len(roles)))
+        all_moved.append(of_rank.moved)
+        seen |= of_rank.steps
+        count += len(units.host)
+    sizes, moved = [len(units.host) for units in every], np.concatenate(all_moved)
+    role, whose = (np.repeat(narrowed(np.array(numbers, np.int64)), sizes) for numbers in (of_role, list(job.own)))
+    units = _UnitsOfRank(*map(np.concatenate, zip(*every, strict=True)))
+    del every  # which has all units once more
     same = (units.host, units.name, units.often, np.where(units.host > 0, role, -1), units.nth)
-    parts = [_compared(same, units.usual, units.many, seen), (rank, units.many, units.first)]
-    unit = np.full(len(job.points), -1, small(len(rank) + len(moved)))
-    for each, own, base in zip(ranks, job.own.values(), np.cumsum([0, *sizes]).tolist(), strict=False):
-        unit[slice(*own)] = np.where(each.unit < 0, -1, each.unit + unit.dtype.type(base))
+    parts = [_compared(same, units.usual, units.many, len(seen)), (whose, units.many, units.first)]
     shapes = _shapes(job, moved, len(steps))
     rows = [(*parts[0], *parts[1])]
     if len(moved):
         unit[moved], of_links = _of_links(job, moved, shapes[job.link[moved]])
-        unit[moved] += len(rank)
+        unit[moved] += count
         rows.append(of_links)
     most = max(int(job.points.work.max(initial=0, where=unit >= 0)), *(int(row[0].max(initial=0)) for row in rows))
     kind = np.int32 if most < _SHORT else np.int64
@@ -332,7 +336,7 @@ def _of_rank(job: JobGraph, rank: int, steps: Ints) -> tuple[_UnitsOfRank, _OfRa
     times = zip(computes[names].tolist(), _often(numbered(computes), len(steps))[names].tolist(), strict=True)
     units = _UnitsOfRank(host, name, often, nth, usual, count, rows[first] + own.start)
     return units, _OfRank(
-        narrowed(of_all),
+        of_all,
         (counts & (link >= 0)).nonzero()[0] + own.start,
         frozenset(each for each in times if each[1]) if len(computes) else None,
         frozenset(distinct(step.astype(np.int64)).tolist()),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from typing import Any
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rocpd.base import NULL, Ints
-from rocpd.facts.columns import Names, find_rows, grouped, look_up, per_id
+from rocpd.facts.columns import Names, find_rows, grouped, look_up, numbered, per_id
 
 IDS = st.lists(st.one_of(st.integers(0, 20), st.integers(-(2**62), 2**62), st.just(NULL)), max_size=40)
 
@@ -55,3 +58,16 @@ def test_names_are_numbered_as_they_come() -> None:
     assert names.codes(ints([7, 5, 7, NULL]), {5: "a", 7: "c"}.get).tolist() == [3, 2, 3, 1]
     assert names.texts == ["b", None, "a", "c"]
     assert Names().adopt(names.texts) == [0, 1, 2, 3]
+
+
+def test_many_combinations_are_numbered_in_their_order_and_in_few_bytes() -> None:
+    """Of many ranks there are millions: a table of all numbers that there might be would take ten times as much."""
+    random, count = np.random.default_rng(1), 50_000
+    keys: list[Any] = [random.integers(-3, many, count).astype(np.int16) for many in (2, 100, 30, 20, 10)]
+    numbered(*keys)
+    tracemalloc.start()
+    numbers = numbered(*keys)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert numbers.tolist() == np.unique(np.stack(keys, 1), axis=0, return_inverse=True)[1].reshape(-1).tolist()
+    assert peak <= 100 * count

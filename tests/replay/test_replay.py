@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import pickle
+import re
 import sqlite3
+import tracemalloc
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +18,19 @@ import pytest
 
 import rocpd
 from rocpd.base import RocpdError
+from rocpd.facts.rank import RankReading
 from rocpd.facts.timeline import COMPUTE
+from rocpd.federate.run.rank_reader import RankReader
 from rocpd.replay import job as job_module
+from rocpd.replay import points as points_module
 from rocpd.replay.blame import Blaming
 from rocpd.replay.causes import Blame, CauseKind
 from rocpd.replay.excess import Excess, StepPlaces, excess
+from rocpd.replay.graph import read_graph
 from rocpd.replay.job import JobGraph, read_job
-from rocpd.replay.points import PackedGraph, Point
+from rocpd.replay.points import Edge, Edges, PackedGraph, Point, PossibleWaits, RankGraph
+from rocpd.schema.rules.kernel_categories import load
+from rocpd.schema.rules.steps import STEP_MARKER, is_step
 from rocpd.simulator import JobOptions, simulate
 from rocpd.simulator.job_plan import plan
 from tests.build import GPU, TraceBuilder
@@ -116,7 +127,72 @@ def test_a_graph_takes_few_bytes(dataset: JobGraph) -> None:
     """A thousand ranks have ten million points, and half as many edges more."""
     edges = dataset.edges.first, dataset.edges.source, dataset.edges.lag, dataset.edges.kind
     columns = (*dataset.points.columns(), *edges, dataset.link, dataset.move, dataset.order)
-    assert sum(column.nbytes for column in columns) <= 60 * len(dataset.points)
+    assert sum(column.nbytes for column in columns) <= 37 * len(dataset.points)
+
+
+@pytest.mark.parametrize("is_slow", [False, True])
+def test_more_work_in_a_step_takes_a_byte_a_point(is_slow: bool, tmp_path: Path) -> None:
+    """Which step it is, not how much more; nothing where all steps have as much."""
+    job = graph_of(tmp_path, seed=2, ranks=2, plant="slow-step" if is_slow else "none")
+    found = excess(job, steps_of(job))
+    assert found.common.nbytes == (len(job.points) if is_slow else 0)
+
+
+def test_points_are_put_in_order_part_by_part(dataset: JobGraph, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parts end between times: those of one time stay together, the lower tie first, then the lower number."""
+    random = np.random.default_rng(5)
+    time, tie = random.integers(-40, 40, 1000), random.integers(0, 3, 1000).astype(np.int8)
+    monkeypatch.setattr(points_module, "_BLOCK", 64)
+    monkeypatch.setattr(points_module, "_EACH", 2)
+    assert points_module.numbers_in_time(time, tie, np.int16).tolist() == np.lexsort((tie, time)).tolist()
+    assert not len(points_module.numbers_in_time(time[:0], tie[:0], np.int16))
+
+
+def test_times_that_are_mostly_nothing_take_no_memory_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    tracemalloc.start()
+    times = points_module.no_times(1 << 20, np.int32)
+    times[7] = 3
+    held = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert (times.sum(), len(times), held < 1 << 16) == (3, 1 << 20, True)
+
+
+def test_a_graph_waits_for_others_in_hardly_more_bytes_than_its_columns(tmp_path: Path) -> None:
+    """Each of its columns would take a hundred bytes more; names are those of other ranks, too."""
+    (file,) = simulate(JobOptions(tmp_path, ranks=1, steps=2, seed=4))
+    with rocpd.connect(file) as session:
+        [(_, packed)] = session.map_ranks(partial(_graph_of, step=is_step(STEP_MARKER)))
+    graph = packed.whole()
+    columns = [*graph.points.columns(), *graph.edges.columns()]
+    size = sum(column.nbytes for column in columns)
+    assert len(packed.content) + len(packed.waits) <= 1.5 * size + 4096
+    assert (packed.points, packed.names) == (len(graph.points), graph.names)
+    assert packed.edges == len(graph.edges) + (len(graph.possible.edges) if graph.possible else 0)
+    again = pickle.loads(pickle.dumps(packed))
+    assert again == packed
+    assert again.names is pickle.loads(pickle.dumps(packed)).names
+
+
+def _graph_of(reader: RankReader, step: re.Pattern[str]) -> PackedGraph:
+    return read_graph(RankReading.of(reader, {}), load(None), step)
+
+
+def test_long_waits_that_other_ranks_show_count_for_the_type_of_lags(tmp_path: Path) -> None:
+    """The edges that may be are among those of a job: its column of lags holds theirs, too."""
+    nothing = np.zeros(0, np.int64)
+    edges = Edges.of(Edge.STREAM, np.zeros(1, np.int64), np.ones(1, np.int64)).narrowed()
+    long = replace(edges, lag=np.full(1, 1 << 20, np.int32))
+    graph = RankGraph(
+        points_module.NO_POINTS,
+        edges,
+        (nothing, nothing),
+        nothing,
+        (),
+        {},
+        0,
+        possible=PossibleWaits(long, nothing, ()),
+    )
+    assert PackedGraph.of(graph).kinds[-1] == np.dtype(np.int32).char
 
 
 def test_the_graphs_of_ranks_are_let_go_as_they_are_joined(

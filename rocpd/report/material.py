@@ -26,7 +26,7 @@ from rocpd.summary.reading import Reading
 from rocpd.summary.registry import TABLES, joined_analyses, known_analyses, tables_of
 from rocpd.summary.result import Field, Summary, away_from_page
 from rocpd.summary.run import Function, known_tables
-from rocpd.table.human import OF_ROW, Head, heading
+from rocpd.table.human import OF_ROW, Head, heading, with_unit
 
 HELD_ROWS = 2000
 """Rows of a table that a report holds; files for programs have all."""
@@ -160,12 +160,14 @@ def arranged(
     """
     every = summary.fetchall()
     chosen = (every if rows is None else rows)[:HELD_ROWS]
+    units = {row[summary.columns.index("unit")] for row in chosen} if "unit" in summary.columns else set()
+    if len(units) > 1:
+        chosen = [with_unit([Head(field.name, field.unit) for field in summary.fields], row) for row in chosen]
     places = [summary.columns.index(name) for name in columns or summary.columns]
     cells = tuple(
         tuple(_cell(row[place], short[place]) for place in places)
         for row, short in zip(chosen, summary.shortened(chosen), strict=True)
     )
-    units = {row[summary.columns.index("unit")] for row in chosen} if "unit" in summary.columns else set()
     fields = [_of_table(summary.fields[place], units) for place in places]
     heads = tuple(_head(field, [row[number] for row in cells]) for number, field in enumerate(fields))
     return Table(summary.name, title, away_from_page(summary.doc), heads, cells, len(every), *again)
@@ -188,10 +190,9 @@ def _cell(value: object, short: object) -> object:
 
 
 def _of_table(field: Field, units: Collection[object]) -> Field:
-    """Return a field whose rows say its unit with the one that all of them say, or none."""
-    if field.unit != OF_ROW:
-        return field
-    return replace(field, unit=str(next(iter(units)) or "") if len(units) == 1 else "")
+    """Return a field whose rows say its unit with the one that all of them say, if they do."""
+    is_of_rows = field.unit == OF_ROW and len(units) == 1
+    return replace(field, unit=str(next(iter(units)) or "")) if is_of_rows else field
 
 
 def _head(field: Field, values: Iterable[object]) -> Column:

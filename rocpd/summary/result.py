@@ -260,10 +260,10 @@ class Summary(Result):
     def write_html(self, out: TextIO, limit: int) -> None:
         """Write up to `limit` rows as an HTML table, with suitable units."""
         from rocpd.table.html import write_html_lines, write_html_table
-        from rocpd.table.human import Head, heading, readable
+        from rocpd.table.human import Head, heading, readable, with_unit
 
         heads = [Head(field.name, field.unit) for field in self.fields]
-        first = list(self.shortened(self.first(limit)))
+        first = [with_unit(heads, row) for row in self.shortened(self.first(limit))]
         rows = (tuple(readable(value, head.unit) for value, head in zip(row, heads, strict=True)) for row in first)
         right = [all(not isinstance(value, str) for value in values) for values in zip(*first, strict=True)]
         write_html_lines([finding.text for finding in self.findings], out)

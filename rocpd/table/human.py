@@ -202,12 +202,11 @@ def write_readable(
     Returns:
         what is not shown.
     """
-    shown = list(itertools.islice(rows, limit)) if limit else list(rows)
+    shown = [with_unit(columns, row) for row in (itertools.islice(rows, limit) if limit else rows)]
     more = bool(limit) and next(rows, None) is not None
     by_column = list(zip(columns, zip(*shown, strict=True) if shown else [()] * len(columns), strict=True))
     most = screen.width if screen else _LONGEST
-    units = next((values for head, values in by_column if head.name == "unit"), None)
-    every = [_column(head, values, most, units) for head, values in by_column]
+    every = [_column(head, values, most) for head, values in by_column]
     if screen is None:
         _draw(every, out, None, ())
         return LeftOut(more, ())
@@ -239,9 +238,19 @@ class _Column(NamedTuple):
         return min(self.widest, max(_WHOLE if self.head.matters else _SHORTEST, len(self.name)))
 
 
-def _column(head: Head, values: Sequence[Any], most: int, units: Sequence[Any] | None) -> _Column:
-    of_rows = units if head.unit == OF_ROW and units is not None else [head.unit] * len(values)
-    texts = [readable(value, unit or "") for value, unit in zip(values, of_rows, strict=True)]
+def with_unit(columns: Sequence[Head], row: Row) -> Row:
+    """Return a row whose values that have the unit in its column `unit` are texts with it."""
+    if all(column.unit != OF_ROW for column in columns):
+        return row
+    unit = next((value for column, value in zip(columns, row, strict=True) if column.name == "unit"), None)
+    return tuple(
+        readable(value, str(unit or "")) if column.unit == OF_ROW else value
+        for column, value in zip(columns, row, strict=True)
+    )
+
+
+def _column(head: Head, values: Sequence[Any], most: int) -> _Column:
+    texts = [readable(value, head.unit) for value in values]
     if head.is_drawn:
         return _Column(head, head.name, texts, False, is_picture=True)
     texts = shorten_apart(texts, most)

@@ -256,6 +256,19 @@ def test_memory_and_energy_are_kept_where_they_are_recorded(open_job: OpenJob) -
     assert bare.samples.keys() == {"step"}
 
 
+def test_values_have_the_unit_of_their_row_wherever_people_read_them(tmp_path: Path, cli: Cli) -> None:
+    """Times and memory stand in one column: on pages, in notebooks, on the console."""
+    runs = [replace(run, samples={**run.samples, "memory.peak": (3.0 * 2**30,)}) for run in noisy(range(3))]
+    store = stored(tmp_path / "store", runs)
+    noise = next(table for table in open_history(store).tables() if table.name == "noise")
+    page = tmp_path / "h.md"
+    assert cli("history", "report", store, "-o", page).code == 0
+    for shown in (noise._repr_html_(), page.read_text(encoding="utf-8"), cli("history", store, "noise").out):
+        assert "1.00 ms" in shown
+        assert "3.00 GiB" in shown
+        assert "unit of the row" not in shown
+
+
 _OF_OTHERS = ("bmmIGLP_", "bmm_20251215_", "bmm_transe20251219_", "bmm_transe_20251230_")
 """Files of other programs than ./batched_gemm."""
 

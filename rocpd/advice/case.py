@@ -128,6 +128,7 @@ class JobFacts:
         recorder: the profiler that recorded it.
         is_part: windows or filters leave a part of what is recorded.
         left_out: how many ranks of the files filters leave out.
+        gpus: the models of the GPUs of its machines; one where all have the same.
     """
 
     text: str
@@ -141,6 +142,7 @@ class JobFacts:
     recorder: TraceProfiler = ROCPROFV3
     is_part: bool = False
     left_out: int = 0
+    gpus: tuple[str, ...] = ()
 
     @property
     def unit(self) -> str:

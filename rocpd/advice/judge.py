@@ -25,6 +25,7 @@ from rocpd.base.stages import Stage
 from rocpd.facts.communication.collectives import listed
 from rocpd.facts.rank import By, Options
 from rocpd.facts.recorders import recorder_of
+from rocpd.facts.units import products_of_ranks
 from rocpd.federate.describe import importers_of
 from rocpd.federate.federation import Federation
 from rocpd.replay.whatif import Replays
@@ -309,6 +310,7 @@ def job_of(session: Federation, tables: Mapping[str, Summary]) -> JobFacts:
         recorder=recorder_of(importers_of(session)),
         is_part=session.is_part,
         left_out=session.job.left_out,
+        gpus=tuple(sorted({"+".join(sorted(set(gpus))) for gpus in products_of_ranks(session).values() if gpus})),
     )
 
 

@@ -177,10 +177,9 @@ def agents_of_ranks(session: Federation, options: Options) -> Mapping[int, Seque
     return {rank: begun.agents for rank, begun in _begun(session, options.step_marker).items()}
 
 
-def products_of_ranks(session: Federation) -> Sequence[str]:
-    """Return the names of all GPUs of all ranks; once for a job."""
-    every: Mapping[int, tuple[str, ...]] = session.job.once(_OF_GPUS, lambda: _of_ranks(session, _products))
-    return [product for of_rank in every.values() for product in of_rank]
+def products_of_ranks(session: Federation) -> Mapping[int, tuple[str, ...]]:
+    """Return rank -> the names of all GPUs of its machine; once for a job."""
+    return session.job.once(_OF_GPUS, lambda: _of_ranks(session, _products))
 
 
 _Span: TypeAlias = Callable[[RankReader], Row]

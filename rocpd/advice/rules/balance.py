@@ -29,6 +29,8 @@ def _rank_imbalance(case: Case) -> Iterator[Finding]:
         raise CannotLookError(f"{case.job.runs} separate runs, not one job: choose the ranks of one with --rank")
     if len(rows) < 2:
         raise CannotLookError(RANKS)
+    if len(case.job.gpus) > 1:
+        raise CannotLookError(f"ranks compute on different GPUs ({', '.join(case.job.gpus)}): longer is not more work")
     most = max(rows, key=lambda row: float(row["compute_by_mean"]))
     times = float(most["compute_by_mean"])
     if times <= case.limits["most_by_mean"]:

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from statistics import median
 from time import monotonic
 
@@ -203,7 +204,7 @@ def job_finding(session: Federation, tables: Mapping[str, Summary]) -> Finding:
     job = session.ranks
     hosts = sorted({rank.hostname or "?" for rank in job})
     nodes = {rank.boot or rank.hostname for rank in job}  # images bring names of hosts, and ids of machines, with them
-    products = Counter(products_of_ranks(session))
+    products = Counter(chain.from_iterable(products_of_ranks(session).values()))
     lasting = _whole_steps(tables, "is_warm_up", "period_ns")
     steps, warm_up = ([float(time) for is_warm, time in lasting if is_warm == kind] for kind in (0, 1))
     commands = list(dict.fromkeys(rank.command for rank in job if rank.command))  # launchers and helpers come last

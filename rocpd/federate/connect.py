@@ -71,7 +71,7 @@ def open_job(inputs: Inputs, how: HowToOpen, notes: Notes, all_passes: bool = Fa
     """
     find_foreign = how.foreign.inside if how.foreign else lambda _: ()
     sources = source.find_sources(inputs, skip_bad=how.skip_bad, find_foreign=find_foreign)
-    openings, pool = list[Opening](), Pool(how.limits)
+    openings, pool = list[Opening](), Pool(how.limits, len(sources.paths))
     with contextlib.ExitStack() as undo:
         evidence = Evidence((*sources.paths, *sources.indexes))
         undo.callback(evidence.release)

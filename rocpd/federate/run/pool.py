@@ -29,6 +29,7 @@ from rocpd.federate.unify import Unifier
 from rocpd.schema.render import RankTables, with_relations
 
 _MOST_WITH_PAGES = 64  # idle connections that keep their page cache, up to 2 MB each
+_MANY_TIMES, _MOST_OF_MANY = 16, 16  # as many files as connections: hardly any is still open when it is asked again
 _PART_OF_DESCRIPTORS = 4  # a quarter of them: temporary files and the rest of the process need some too
 _ONE_READING = re.compile(r"(EXPLAIN QUERY PLAN |)\s*(?:SELECT|INSERT INTO temp\.\w+ SELECT)\b[^;]*\Z", re.IGNORECASE)
 """One statement that can't write to a file, so that no authorizer is asked, for each column, whether it may."""
@@ -138,10 +139,12 @@ class Pool:
     connection, which takes longer than most statements on a small file.
     """
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, files: int = 0) -> None:
+        """Take limits, and how many files there are."""
         self.limits = limits
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        self._most = max(4, min(limits.idle_connections, soft // _PART_OF_DESCRIPTORS))
+        most = limits.idle_connections if files < _MANY_TIMES * limits.idle_connections else _MOST_OF_MANY
+        self._most = max(4, min(most, soft // _PART_OF_DESCRIPTORS))
         self._idle: dict[Share, ShareDatabase] = {}
         self._busy: set[ShareDatabase] = set()
         self._lock = threading.Lock()

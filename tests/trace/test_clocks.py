@@ -159,6 +159,20 @@ def test_a_jump_ahead_is_found_and_taken_out(clocks: int, span_s: float, seed: i
     assert clocks == 2 or set_clock == clock
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_a_jump_longer_than_the_job_is_taken_for_no_drift(seed: int) -> None:
+    """Times of the clock that jumps have a hole there: over them a jump looks nearly like a slope."""
+    random = np.random.default_rng([seed, 17])
+    found = meetings(random, of := world(random, 2), 400, 0.2)
+    lines = align_set_clock(with_jump(found, 1, 200, 3_000_000_000), (0, 1))
+    ahead = lines[1]
+    assert isinstance(ahead, ClockLine)
+    assert ahead.jump
+    assert ahead.jump.jump_ns == pytest.approx(3_000_000_000, abs=20_000)
+    of_lines = tuple(line for line in lines if isinstance(line, ClockLine))
+    assert all(wrong < 20_000 for wrong, _ in errors(of, found, of_lines))
+
+
 def test_a_clock_that_was_set_back_is_named_and_others_are_aligned() -> None:
     random = np.random.default_rng(12)
     of = world(random, 3)

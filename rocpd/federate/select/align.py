@@ -447,9 +447,10 @@ def _by_line(machine: Domain, line: ClockLine) -> Clock:
     if not line.collectives:
         return Clock(machine.ranks, "reference", Shift(jump=jump, since=since), 0, 0)
     shift, certain = Shift(line.offset_ns, line.at_ns, line.drift), line.certain_ns
-    error = abs(line.drift) * (machine.end - machine.start)
+    end = machine.end - jump  # in times without it, which lines are about
+    error = abs(line.drift) * (end - machine.start)
     if certain is not None and error <= certain / 2:
-        middle = (machine.start + machine.end) // 2
+        middle = (machine.start + end) // 2
         shift, certain = Shift(shift.to_line(middle) - middle), certain + round(error / 2)
     shift = replace(shift, jump=jump, since=since)
     return Clock(machine.ranks, "collectives", shift, certain, line.likely_ns, line.drift, line.collectives)

@@ -155,10 +155,9 @@ def _jump(meetings: Meetings, clock: int) -> ClockJump | None:
     if len(both) < 2 * _LEAST:
         return None
     both = both[np.argsort(meetings.ended[both, clock], kind="stable")]
-    times = meetings.ended[both, clock]
-    since, apart = (
-        (values - values[0]).astype(np.float64) for values in (times, times - meetings.ended[both, met.argmax()])
-    )
+    times, others = meetings.ended[both, clock], meetings.ended[both, met.argmax()]
+    # By the other clock, which has no hole where this one jumps: a drift could be taken for part of the jump.
+    since, apart = ((values - values[0]).astype(np.float64) for values in (others, times - others))
     first, step, left = _step(since, apart)
     near = np.flatnonzero(np.abs(left) <= _FAR * np.median(np.abs(left)))  # not those that end while it is set
     if len(near) < 2 * _LEAST:

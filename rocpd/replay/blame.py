@@ -114,6 +114,7 @@ class Blaming:
             dict(zip(self.ranks, (1 + more / np.maximum(known - more, 1)).tolist(), strict=True)),
             self.job.matched,
             *self._suspects(),
+            self._unmet,
             denied(self.job, self._meets, self._longer_of(causes), self.step_ns),
         )
 
@@ -323,16 +324,16 @@ class Blaming:
         return int(last) - self.begin(times)
 
     @functools.cached_property
-    def _ending(self) -> list[slice]:
-        """The points of each rank, but of those that communicate and never with a known partner, where others do.
+    def _unmet(self) -> tuple[int, ...]:
+        """The ranks that communicate and never with a known partner, where others do."""
+        talks = (self.counts & (self.job.points.kind == Point.TRANSFER)).nonzero()[0]
+        talks, met = (np.unique(self.job.rank_of(rows)) for rows in (talks, talks[self.job.link[talks] >= 0]))
+        return tuple(np.setdiff1d(talks, met).tolist()) if len(met) else ()
 
-        Such a rank would end as recorded, whatever the others took less.
-        """
-        every = [slice(*own) for own in self.job.own.values()]
-        talks = [self.counts[own] & (self.job.points.kind[own] == Point.TRANSFER) for own in every]
-        met = [bool((self.job.link[own][some] >= 0).any()) for own, some in zip(every, talks, strict=True)]
-        kept = [own for own, some, is_met in zip(every, talks, met, strict=True) if is_met or not some.any()]
-        return kept if any(met) else every
+    @functools.cached_property
+    def _ending(self) -> list[slice]:
+        """The points of each rank, but of those unmet, which would end as recorded, whatever the others took less."""
+        return [slice(*own) for rank, own in self.job.own.items() if rank not in self._unmet]
 
     def begin(self, times: Ints) -> int:
         """Return when steps that count begin [ns]: so much earlier or later than recorded as all ranks do.

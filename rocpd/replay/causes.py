@@ -130,6 +130,7 @@ class Blame:
         suspect: the rank that takes longest for itself, and lastingly so; its cost is not asked. None: none does.
         together: ranks that take about as much longer as the suspect, itself among them: without one alone the others
             would be waited for.
+        unmet: ranks that communicate and never with a known partner, where others do.
         denied: the rank that ought to be a cause and is none; None: there is no such rank.
     """
 
@@ -144,6 +145,7 @@ class Blame:
     matched: float = 1.0
     suspect: Cause | None = None
     together: tuple[int, ...] = ()
+    unmet: tuple[int, ...] = ()
     denied: Denied | None = None
 
     @property

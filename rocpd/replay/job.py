@@ -302,7 +302,7 @@ class _Joining:
     def job(self, matched: MatchedChannels) -> JobGraph:
         """Return the graph of the job."""
         groups = [*matched.groups, *((pair.sender, pair.receiver) for pair in matched.pairs)]
-        groups = [group for group in groups if len({self.clocks.line(member.rank) for member in group}) == 1]
+        groups = [group for group in groups if self._is_met(group)]
         time, moved = np.empty(self.count + sum(len(group[0].rows) for group in groups), np.int64), self._moved()
         points = self._points(time, moved)
         meetings = list(self._meetings(groups, time))
@@ -319,6 +319,11 @@ class _Joining:
             points, edges, self.own, order, origin, link, move, *texts, steps, self.hosts, share, contradicted
         )
         return replace(graph, clocks_ns=self.clocks.likely_ns, hidden=Edges.joined(hidden), agents=agents, moved=moved)
+
+    def _is_met(self, group: Sequence[Channel]) -> bool:
+        """Whether members are on one line, and none may be on another one with which this one does not fit together."""
+        lines = {self.clocks.line(member.rank) for member in group}
+        return len(lines) == 1 and (not self.clocks.are_contradicted or self.clocks.is_whole(tuple(group)))
 
     def _moved(self) -> dict[int, int]:
         """Return rank -> what is added to its times, so that lines that do not compare begin their steps together [ns].
@@ -478,7 +483,8 @@ class _Joining:
 
     def _link(self, group: Sequence[Channel], name: int) -> Link:
         ranks = tuple(sorted({member.rank for member in group}))
-        return Link(ranks, name, not all(member.is_recorded for member in group))
+        is_known = self.clocks.is_whole(tuple(group)) and all(member.is_recorded for member in group)
+        return Link(ranks, name, not is_known)
 
     def _ends_of(self, member: Channel) -> tuple[Ints, Ints]:
         """Return the points at which the kernels of a channel start, and those at which they end."""

@@ -102,12 +102,7 @@ def test_ranks_of_a_host_that_stall_together_are_one_cause(tmp_path: Path) -> No
 def test_a_rank_whose_recording_ends_early_hides_no_straggler(tmp_path: Path) -> None:
     """Its collectives have no partners: it would end as recorded, whatever the straggler took less."""
     job = made(Case(Shape(), (Plant("compute", 10, (1,)),), {}), tmp_path)
-    end = clock(job.job, 0, job.job.ends[8])
-    with closing(sqlite3.connect(job.files[3])) as database, database:
-        tables = {table for (table,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        for table in tables:
-            if table.startswith(("rocpd_region_", "rocpd_kernel_dispatch_")):
-                database.execute(f'DELETE FROM "{table}" WHERE "end" > {end}')
+    _end_early(job, 3, clock(job.job, 0, job.job.ends[8]))
     assert answer(job).named == pytest.approx({(1,): job.truths[0].cost / job.case.shape.steps}, rel=ERROR)
 
 
@@ -136,3 +131,57 @@ def test_stalls_of_several_ranks_are_said_together(count: int, tmp_path: Path) -
         cost = sum(truth.cost for truth in job.truths) / job.case.shape.steps
         assert finding.evidence["cost_ns"] == pytest.approx(cost, rel=ERROR)
         assert "stalls of ranks 0,2,4 cost " in finding.text
+
+
+def test_a_rank_that_is_slow_and_whose_recording_ends_early_is_not_acquitted(tmp_path: Path) -> None:
+    job = made(Case(Shape(), (Plant("compute", 10, (3,)),), {}), tmp_path)
+    _end_early(job, 3, clock(job.job, 0, job.job.ends[8]))
+    said = _first(job)
+    assert said.verdict is Verdict.UNKNOWN
+    assert "whom rank 3 communicates with is not known; rank 3 computes 11 % longer" in said.text
+
+
+def test_who_waits_for_a_rank_without_a_file_is_not_known(tmp_path: Path) -> None:
+    job = made(Case(Shape(rccl="sizes"), (Plant("compute", 10, (3,)),), {}), tmp_path)
+    job.files[3].unlink()
+    said = _first(replace(job, files=tuple(file for file in job.files if file.exists())))
+    assert said.verdict is Verdict.UNKNOWN
+    assert "ranks that are not among the files may be waited for" in said.text
+
+
+@pytest.mark.parametrize(("jump", "after"), [(3_000_000_000, 1), (3_000_000_000, 8), (2_000_000, 4)])
+@pytest.mark.parametrize("rccl", ["calls", "sizes"])
+def test_a_clock_that_was_set_accuses_nobody_else(rccl: str, jump: int, after: int, tmp_path: Path) -> None:
+    """Of a communicator of unknown size the ranks of each clock look like one, and waiting like a slow link."""
+    shape, plant = Shape(nodes=2, rccl=rccl), Plant("compute", 10, (1,))
+    job = made(Case(shape, (plant,), {}), tmp_path)
+    for rank in shape.on_node(1):
+        _set_clock(job.files[rank], clock(job.job, 1, job.job.ends[after]), jump)
+    if (said := answer(job)).verdict is Verdict.UNKNOWN:
+        assert rccl == "calls"
+    else:
+        assert said.named == pytest.approx({(1,): job.truths[0].cost / shape.steps}, rel=ERROR)
+
+
+def _first(job: Made) -> Finding:
+    with rocpd.connect(job.files) as session:
+        return next(each for each in session.summary("overview").findings if each.rule == "comm.straggler")
+
+
+def _end_early(job: Made, rank: int, end: int) -> None:
+    """Delete what a rank did after a time of its clock [ns]."""
+    _change(job.files[rank], 'DELETE FROM "{}" WHERE "end" > ' + str(end))
+
+
+def _set_clock(file: Path, at: int, by: int) -> None:
+    """Let the clock of a file be set at a time [ns]."""
+    for side in ("end", "start"):
+        _change(file, f'UPDATE "{{}}" SET "{side}" = "{side}" + {by} WHERE "{side}" >= {at}')
+
+
+def _change(file: Path, statement: str) -> None:
+    """Change the regions and dispatches of a file."""
+    with closing(sqlite3.connect(file)) as database, database:
+        for (table,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+            if table.startswith(("rocpd_region_", "rocpd_kernel_dispatch_")):
+                database.execute(statement.format(table))

@@ -245,12 +245,14 @@ class Clocks:
         shifts: rank -> what is added to its times so that all compare; nothing where only those of one clock do.
         likely_ns: how far times of two clocks on one line are likely to be apart for no reason.
         lacks_ranks: whether filters leave out ranks, with which others may have met.
+        are_contradicted: whether ranks of several clocks met, by which these do not fit together.
     """
 
     numbers: Mapping[int, int]
     shifts: Mapping[int, Shift] = field(default_factory=dict)
     likely_ns: int = 0
     lacks_ranks: bool = False
+    are_contradicted: bool = False
 
     @classmethod
     def of(cls, session: Federation, channels: Sequence[Channel]) -> Clocks:
@@ -259,16 +261,18 @@ class Clocks:
         lacks_ranks = session.job.left_out > 0
         if len({numbers.get(channel.rank) for channel in channels}) < 2:
             return cls(numbers, lacks_ranks=lacks_ranks)
-        known = [clock for clock in session.job.alignment.clocks if clock.method in _ON_ONE_LINE]
+        alignment = session.job.alignment
+        known = [clock for clock in alignment.clocks if clock.method in _ON_ONE_LINE]
         shifts = {rank: clock.shift for clock in known for rank in clock.ranks}
         if any(channel.rank not in shifts for channel in channels):
-            return cls(numbers, lacks_ranks=lacks_ranks)
+            return cls(numbers, lacks_ranks=lacks_ranks, are_contradicted=alignment.contradicted > 0)
         return cls(numbers, shifts, max(clock.likely_ns or 0 for clock in known), lacks_ranks)
 
     def is_whole(self, group: Group) -> bool:
         """Whether all members of a group were read; what looks like transfer may else be waiting for the others."""
         size = group[0].size
-        return bool(group[0].role) or (not self.lacks_ranks if size is None else size <= len(group))
+        may_lack = self.lacks_ranks or (self.are_contradicted and group[0].communicator is None)
+        return bool(group[0].role) or (not may_lack if size is None else size <= len(group))
 
     def line(self, rank: int) -> int:
         """Return the number of the line on which a rank's times compare with those of others of this number."""

@@ -209,7 +209,8 @@ def judge(
     judgement = Judgement((), compute=found.computes, slow=slow, longest=longest)
     if lacking:
         return replace(judgement, findings=unknown(lacking).findings)
-    findings = tuple(_findings(found, pieces, members))
+    lacking_ranks = max(((group[0].size or 0) - len(group) for group in groups), default=0) - len(found.unmet)
+    findings = tuple(_findings(found, pieces, members, lacks_ranks=lacking_ranks > 0))
     is_problem = findings[0].verdict is Verdict.PROBLEM
     blamed = [cause.ranks for cause in found.causes if cause.kind is not CauseKind.LINK]
     culprits = tuple(dict.fromkeys(rank for ranks in blamed for rank in ranks)) if is_problem else ()
@@ -243,8 +244,8 @@ def _usual(found: Blame, culprits: Sequence[int]) -> int | None:
     return innocent[len(innocent) // 2] if innocent else None
 
 
-def _findings(found: Blame, pieces: Periods, members: Members) -> Iterator[Finding]:
-    """Yield what is to be said, the verdict first."""
+def _findings(found: Blame, pieces: Periods, members: Members, *, lacks_ranks: bool) -> Iterator[Finding]:
+    """Yield what is to be said, the verdict first; `lacks_ranks`: whether others took part in collectives."""
     count, unit = len(pieces), pieces.unit
     if not found.is_matched:
         yield _not_matched(found, pieces)
@@ -260,6 +261,9 @@ def _findings(found: Blame, pieces: Periods, members: Members) -> Iterator[Findi
     if found.causes:
         return
     limits = [*_not_compared(found), *_coverage(found), *([str(found.denied)] if found.denied else _together(found))]
+    limits += ["ranks that are not among the files may be waited for"] if lacks_ranks else []
+    if unmet := sorted(set(found.unmet) & set(found.together)):
+        limits.append(f"whom {_named(unmet)} communicates with is not known")
     suspected = "" if found.denied else _suspected(found, pieces)
     if limits:
         rest = suspected or f"; else none costs 1 % of a step, in {count} {unit}"

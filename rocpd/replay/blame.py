@@ -298,8 +298,14 @@ class Blaming:
         return sums
 
     def by_step_for(self, what: int) -> Floats:
-        """Return the time that each rank (column) takes longer in each step (row), of one number in `what` [ns]."""
-        return self.by_step(self.beyond.longer, lambda own: self.beyond.is_compared(own) & (self.what[own] == what))
+        """Return the time that each rank (column) takes longer in each step (row), of one number in `what` [ns].
+
+        That is besides causes that are removed: a straggler does not make its host late.
+        """
+        return self.by_step(
+            lambda own: self.beyond.longer(own) - self.removed[own],
+            lambda own: self.beyond.is_compared(own) & (self.what[own] == what),
+        )
 
     def _alone(self) -> Floats:
         """Return what each rank (column) takes more in a step (row) than in others, and than other ranks do [ns]."""

@@ -126,3 +126,12 @@ def test_what_layers_need_at_once_is_not_hidden(tmp_path: Path) -> None:
             session.whatif(overlap=words).together.gain for words in (["comm"], ["comm:0-3", "comm:4-7"])
         )
     assert gradients < every / 2
+
+
+@pytest.mark.parametrize("seed", [2, 5])
+def test_a_straggler_does_not_make_its_host_late(seed: int, tmp_path: Path) -> None:
+    """Ranks of its host take a little longer by chance; what the straggler does is its own."""
+    shape = Shape(nodes=2, noise=0.04, rho=0.5, layers=2, steps=12, seed=seed)
+    plants = [Plant("compute", 3, shape.on_node(0)), Plant("compute", 30, (1,))]
+    said = [each for each in _said(shape, plants, tmp_path) if each.rule == "comm.straggler"]
+    assert [each.rank for each in said] == [1]

@@ -16,6 +16,7 @@ import numpy as np
 
 from rocpd.base import Flags, Floats, Ints, by_key
 from rocpd.facts.columns import per_id
+from rocpd.facts.communication.collectives import listed
 from rocpd.facts.timeline import COMPUTE, COPIES, owned
 from rocpd.facts.units import LEAST_STEPS, slow_beyond
 from rocpd.replay import trend
@@ -32,7 +33,6 @@ _MOST_CAUSES = 10
 _MOST_STEPS = 8
 _SHOWN = 0.1  # of what a step lost: where nothing grew by that much, nothing is said to have grown
 _MAIN = 0.5  # of what a step lost, that one rank explains
-_FAR = 4.0  # deviations from its other steps
 _SECOND = 4  # times: the chance of a second comparison, so that both together err hardly more often than the first
 _ALIKE = 0.5  # of the share by which others take longer in a step: kernels are alike
 _NEARLY_ALL = 0.9  # of the time of kernels
@@ -154,10 +154,7 @@ class Blaming:
 
     def _time_without(self, candidates: Iterable[_Candidate]) -> int:
         """Return how long all steps take without some candidates, and what is removed [ns]."""
-        less = self.removed.copy()
-        for each in candidates:
-            add_to(less, self._less(each))
-        return self.spent(self.job.replay_without(less))
+        return self.spent(self.job.replay_without(self.removed, *map(self._less, candidates)))
 
     def _behind_each_other(self, some: Sequence[_Candidate], costs: Sequence[int], before: int) -> list[Cause]:
         """Return the causes that candidates are; remove them."""
@@ -216,15 +213,8 @@ class Blaming:
         """Return number of a step -> the ranks, up to half of all, that take clearly longer for themselves in it."""
         if len(self.ranks) < 2 or len(self.steps) < LEAST_STEPS:
             return {}
-        own = self._longer
-        deviation = trend.NORMAL * np.median(np.abs(own - np.median(own, axis=0)))
-        order = np.argsort(-own, axis=1, kind="stable")[:, : len(self.ranks) // 2 + 1]
-        most = np.take_along_axis(own, order, axis=1)
-        clear = most[:, :-1] - np.maximum(most[:, 1:], 0) >= max(_FAR * deviation, _LEAST * self.step_ns)
-        steps = zip(self.steps.tolist(), order.tolist(), clear.argmax(1).tolist(), clear.any(1).tolist(), strict=True)
-        return {
-            step: tuple(self.ranks[at] for at in columns[: last + 1]) for step, columns, last, some in steps if some
-        }
+        longest = trend.longest(self._longer, _LEAST * self.step_ns)
+        return {int(self.steps[at]): tuple(self.ranks[column] for column in some) for at, some in longest.items()}
 
     @functools.cached_property
     def _longer(self) -> Floats:
@@ -298,14 +288,12 @@ class Blaming:
         return sums
 
     def by_step_for(self, what: int) -> Floats:
-        """Return the time that each rank (column) takes longer in each step (row), of one number in `what` [ns].
+        """Return what each rank (column) takes longer in each step (row), of one number in `what`, left of it [ns]."""
 
-        That is besides causes that are removed: a straggler does not make its host late.
-        """
-        return self.by_step(
-            lambda own: self.beyond.longer(own) - self.removed[own],
-            lambda own: self.beyond.is_compared(own) & (self.what[own] == what),
-        )
+        def left(own: slice) -> Ints:
+            return self.beyond.longer(own) - self.removed[own]
+
+        return self.by_step(left, lambda own: self.beyond.is_compared(own) & (self.what[own] == what))
 
     def _alone(self) -> Floats:
         """Return what each rank (column) takes more in a step (row) than in others, and than other ranks do [ns]."""
@@ -444,14 +432,23 @@ class Blaming:
         return own
 
     @functools.cached_property
-    def _hosts(self) -> list[str]:
-        """Name of the host of each rank, empty where it is unknown."""
-        return [self.job.hosts.get(rank) or "" for rank in self.ranks]
+    def hosts_of_ranks(self) -> list[str]:
+        """Name of the host of each rank, empty where it is unknown.
+
+        Ranks that take far longer than all others, on parts of hosts such as sockets, are taken for a host of theirs.
+        """
+        names = [self.job.hosts.get(rank) or "" for rank in self.ranks]
+        apart = trend.together(self._longer, _LEAST * self.step_ns)
+        inside = {names[column] for column in apart}
+        if not inside & {"", *(name for column, name in enumerate(names) if column not in apart)}:
+            return names
+        together = listed([self.ranks[column] for column in apart])
+        return [together if column in apart else name for column, name in enumerate(names)]
 
     @functools.cached_property
     def _of_host(self) -> tuple[Ints, Ints]:
         """The time that units take longer than is usual on other hosts, and what those of their own host do."""
-        numbers = dict(zip(self.ranks, np.unique(self._hosts, return_inverse=True)[1].tolist(), strict=True))
+        numbers = dict(zip(self.ranks, np.unique(self.hosts_of_ranks, return_inverse=True)[1].tolist(), strict=True))
         return self.beyond.beyond_others(per_id(self.beyond.units.rank, lambda rank: numbers.get(rank, -1)))
 
     def _total(self, mean: float) -> int:
@@ -493,7 +490,7 @@ class Blaming:
     @functools.cached_property
     def _several(self) -> dict[str, list[int]]:
         """Name of each host of several ranks -> their columns."""
-        columns = by_key((name, column) for column, name in enumerate(self._hosts))
+        columns = by_key((name, column) for column, name in enumerate(self.hosts_of_ranks))
         return {name: those for name, those in sorted(columns.items()) if 1 < len(those) < len(self.ranks) - 1}
 
     def _of_several(self, units: Ints, some: Flags) -> Floats:
@@ -720,7 +717,7 @@ class Blaming:
         chance = chance_of(series, column)
         if self.drifts[column] and trend.stands_out(self._longer)[column]:
             chance = min(chance, LIKELY)  # neighbours are alike as it grows, not by chance
-        numbers, ranks = np.unique(self._hosts, return_inverse=True, return_counts=True)[1:]
+        numbers, ranks = np.unique(self.hosts_of_ranks, return_inverse=True, return_counts=True)[1:]
         if len(ranks) < 2 or ranks.min() < _FEWEST_OF_HOST:
             return chance
         usual = [np.median(series[:, numbers == number], axis=1) for number in range(len(ranks))]
@@ -729,8 +726,7 @@ class Blaming:
 
     def _alike(self, link: int) -> list[int]:
         """Return the links that compare with one, itself among them."""
-        shapes = self.beyond.shapes
-        return [number for number, shape in enumerate(shapes.tolist()) if shape == shapes[link]]
+        return [int(number) for number in (self.beyond.shapes == self.beyond.shapes[link]).nonzero()[0]]
 
     @functools.cached_property
     def _computing(self) -> tuple[Floats, Floats, Floats]:
@@ -800,7 +796,7 @@ class Blaming:
         These are all of its host, or those that take so much longer [ns], up to half of all ranks.
         """
         worst = int(self.alone[at].argmax())
-        together = self._several.get(self._hosts[worst], [])
+        together = self._several.get(self.hosts_of_ranks[worst], [])
         if together and self.stalls[at, together].all():
             return together
         few = (self.stalls[at] & (self.alone[at] >= least)).nonzero()[0].tolist()

@@ -351,7 +351,8 @@ class Changing:
         return self._of(CauseKind.RANK, (int(change.name),), "", own)
 
     def _on(self, host: Change) -> tuple[int, ...]:
-        return tuple(rank for rank in self.blaming.ranks if self.job.hosts.get(rank) == host.name)
+        hosts = zip(self.blaming.ranks, self.blaming.hosts_of_ranks, strict=True)
+        return tuple(rank for rank, name in hosts if host.name in (name, self.job.hosts.get(rank)))
 
     def _host(self, change: Change) -> Ints:
         ranks = self._on(change)

@@ -16,6 +16,7 @@ _FAR = 4.0  # deviations from other steps
 _STALL, _ONSET = 0.02, 0.03  # of a step, that a rank stalls or drifts, or takes longer from some step on, at least
 _LEAST_APART = 4  # steps before and after an onset
 _HARDLY = 0.25  # of what a rank takes longer after an onset, what it does before
+_APART = 4  # times as far from others as from each other, lie ranks that take longer together
 _LEAST_TO_DRIFT, _DRIFTS = 8, 0.8  # steps; how well what takes longer goes with the number of the step
 
 
@@ -82,6 +83,20 @@ def stands_out(longer: Floats) -> Flags:
     return found
 
 
+def longest(own: Floats, least: float) -> dict[int, list[int]]:
+    """Return place of a step -> the ranks, up to half of all, that take clearly longest in it, where some do.
+
+    Args:
+        own: what each takes longer than others usually do.
+        least: by so much longer.
+    """
+    deviation = NORMAL * np.median(np.abs(own - np.median(own, axis=0)))
+    order = np.argsort(-own, axis=1, kind="stable")[:, : own.shape[1] // 2 + 1]
+    most = np.take_along_axis(own, order, axis=1)
+    clear = most[:, :-1] - np.maximum(most[:, 1:], 0) >= max(_FAR * deviation, least)
+    return {int(at): order[at, : clear[at].argmax() + 1].tolist() for at in clear.any(1).nonzero()[0]}
+
+
 def _grew(own: Floats) -> Floats:
     """Return how much longer each rank takes in the last quarter of steps than in the first."""
     first, last = quarters(len(own))
@@ -92,6 +107,23 @@ def _grew(own: Floats) -> Floats:
 def quarters(count: int) -> tuple[slice, slice]:
     """Return the first quarter of so many steps, and the last one."""
     return slice(count // 4), slice(count - count // 4, None)
+
+
+def together(longer: Floats, least: float) -> list[int]:
+    """Return several ranks, up to half of all, that take far longer than all others; nothing where none do.
+
+    Args:
+        longer: what each takes longer than others usually do.
+        least: by so much longer.
+    """
+    usual, half = np.median(longer, axis=0), longer.shape[1] // 2
+    if half < 2:
+        return []
+    order = np.argsort(usual, kind="stable")
+    first = len(order) - half + int(np.diff(usual[order])[-half:].argmax())
+    less, more = usual[order[:first]], usual[order[first:]]
+    is_far = more[0] - less[-1] > max(_APART * max(np.ptp(less), np.ptp(more)), least)
+    return sorted(order[first:].tolist()) if is_far and len(more) > 1 else []
 
 
 def onset(longer: Floats, step_ns: float) -> int | None:

@@ -135,3 +135,19 @@ def test_a_straggler_does_not_make_its_host_late(seed: int, tmp_path: Path) -> N
     plants = [Plant("compute", 3, shape.on_node(0)), Plant("compute", 30, (1,))]
     said = [each for each in _said(shape, plants, tmp_path) if each.rule == "comm.straggler"]
     assert [each.rank for each in said] == [1]
+
+
+@pytest.mark.parametrize("kind", ["late", "compute"])
+def test_half_of_the_ranks_of_a_host_are_named_together(kind: str, tmp_path: Path) -> None:
+    """As those of one socket: none of them stands out, and to be late is as usual as not to be."""
+    plant = Plant(kind, {"late": 700, "compute": 12}[kind], (4, 5, 6, 7))
+    (finding,) = (each for each in _said(Shape(), [plant], tmp_path) if each.rule == "comm.straggler")
+    assert finding.text.startswith("ranks 4-7 cost ")
+    assert finding.evidence["together"] == [4, 5, 6, 7]
+    cost = _gain(Shape(), [plant], [plant])
+    assert finding.evidence["cost_ns"] == pytest.approx(cost, rel=ERROR)
+    with rocpd.connect(tmp_path) as session:
+        answer = session.whatif(without=["host:4-7"]).together
+        (advice,) = (each for each in session.advise().findings if each.rule == "comm.straggler")
+    assert answer.gain * answer.step_ns == pytest.approx(cost, rel=ERROR)
+    assert "--without host:4-7" in (advice.regained_by or "")

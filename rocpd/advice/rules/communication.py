@@ -92,6 +92,7 @@ def _straggler_action(finding: Finding) -> str:
     if has_more_work(finding):
         return _MORE_WORK
     which = f"--host {shlex.quote(str(evidence['hostname']))}" if "hostname" in evidence else "--rank N"
+    which = f"--rank {listed(ranks)}" if isinstance(ranks := evidence.get("together"), list) else which
     return _SLOWER.format(clock=_ANY_CLOCK if lower is None else _SAME_CLOCK, which=which)
 
 
@@ -121,6 +122,8 @@ def _straggler_gone(finding: Finding) -> Sequence[Change]:
     evidence = finding.evidence
     if isinstance(ranks := evidence.get("link"), list):
         return [without("link", listed(ranks))]
+    if isinstance(ranks := evidence.get("together"), list):
+        return [without("host", listed(ranks))]
     return [without("host", evidence["hostname"]) if "hostname" in evidence else without("rank", finding.rank)]
 
 

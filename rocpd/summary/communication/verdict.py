@@ -297,19 +297,21 @@ def _accused(cause: Cause, hiding: Sequence[Cause], found: Blame, unit: str, mem
     if cause.since is not None and confidence is Confidence.HINT and unit == "steps":
         confidence = Confidence.LIKELY  # what began in the midst of the job compares with the steps before it
     perhaps = "perhaps " if confidence is Confidence.HINT else ""
-    names = {CauseKind.HOST: "a slow host", CauseKind.LINK: "a slow link"}
+    are_ranks = cause.kind is CauseKind.HOST and not _is_of_host(cause, members)
+    names = {CauseKind.HOST: "slower than all others" if are_ranks else "a slow host", CauseKind.LINK: "a slow link"}
     what = "slow at times" if is_stall else names.get(cause.kind, "a straggler")
     percent = cause.costs * 100 / found.step_ns
     step = "a mean step" if unit == "steps" else "a mean piece"
-    costs = f"costs {readable(cause.costs, 'ns')} of {step} ({percent:.2g} %){_once(hiding, members)}"
-    text = f"{_who(cause, members)} {costs}: {_why(cause, is_stall, count, unit)}"
+    costs = f"{readable(cause.costs, 'ns')} of {step} ({percent:.2g} %){_once(hiding, members)}"
+    text = f"{_who(cause, members)} cost{'' if are_ranks else 's'} {costs}: {_why(cause, is_stall, count, unit)}"
     if cause.waiting >= 0.01:
         text += f"; {cause.waiting * 100:.0f} % of the waiting"
     if found.matched < WELL_MATCHED:
         text += f"; it may cost more: {next(_coverage(found))}"
     text += f": {perhaps}{what}"
     whom: dict[str, object] = {
-        **({"hostname": cause.name} if cause.kind is CauseKind.HOST else {}),
+        **({"hostname": cause.name} if cause.kind is CauseKind.HOST and not are_ranks else {}),
+        **({"together": list(cause.ranks)} if are_ranks else {}),
         **({"link": list(cause.ranks)} if cause.kind is CauseKind.LINK else {}),
     }
     evidence: dict[str, object] = {
@@ -359,13 +361,18 @@ def _confidence(chance: float, is_stall: bool) -> Confidence:
 
 
 def _who(cause: Cause, members: Members) -> str:
-    if cause.kind is CauseKind.HOST:
+    if _is_of_host(cause, members):
         return f"{cause.name} ({_named(cause.ranks)})"
     if cause.kind is CauseKind.LINK:
         hosts = sorted({members.hosts.get(rank) or "?" for rank in cause.ranks})
         where = hosts[0] if len(hosts) == 1 else f"{len(hosts)} hosts"
         return f"the link between {_named(cause.ranks)} ({where})"
     return _named(cause.ranks)
+
+
+def _is_of_host(cause: Cause, members: Members) -> bool:
+    """Whether a cause is a host, not ranks that take longer together."""
+    return cause.kind is CauseKind.HOST and cause.name in members.hosts.values()
 
 
 def _why(cause: Cause, is_stall: bool, count: int, unit: str) -> str:

@@ -587,9 +587,9 @@ class Blaming:
             cause = replace(cause, largest=("", cause.largest[1]))
         columns = [self.column[rank] for rank in ranks]
         stalls = self.steps[self.stalls[:, columns].all(1)]
-        now = self._longer_now()
-        longest = int(np.isin(now.argmax(1), columns).sum())
-        onset = trend.onset(now[:, columns[0]], self.step_ns) if kind is CauseKind.RANK else None
+        longest = int(np.isin(self._longer_now().argmax(1), columns).sum())
+        mainly = self.by_step_for(PARTS.index(cause.mainly))[:, columns].mean(1)
+        onset = trend.onset(mainly, self.step_ns)
         since = None if onset is None else int(self.steps[onset])
         _, known, _ = (each[columns].sum() for each in self._computing)
         more, in_stalls = self._computes_longer(candidate), 0.0

@@ -151,3 +151,14 @@ def test_half_of_the_ranks_of_a_host_are_named_together(kind: str, tmp_path: Pat
         (advice,) = (each for each in session.advise().findings if each.rule == "comm.straggler")
     assert answer.gain * answer.step_ns == pytest.approx(cost, rel=ERROR)
     assert "--without host:4-7" in (advice.regained_by or "")
+
+
+@pytest.mark.parametrize(("ranks", "first"), [((4,), 14), ((4,), 20), ((4, 5, 6, 7), 14)])
+def test_the_step_is_named_from_which_on_ranks_are_slow(ranks: tuple[int, ...], first: int, tmp_path: Path) -> None:
+    """Where that is in the later half, the usual step is not slow; a stall of the host just before is another thing."""
+    shape = Shape(nodes=2, steps=24, layers=2)
+    plants = [Plant("compute", 20, ranks, tuple(range(first, 24))), Plant("stall", 700, (4,), (first - 1,))]
+    (finding,) = (each for each in _said(shape, plants, tmp_path) if each.rule == "comm.straggler")
+    assert f" longer, from step {first} on; " in finding.text
+    assert finding.evidence["since_step"] == first
+    assert "stalls" not in finding.evidence

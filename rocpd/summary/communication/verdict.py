@@ -292,6 +292,7 @@ def _accused(cause: Cause, hiding: Sequence[Cause], found: Blame, unit: str, mem
     """Yield what a cause cost, once others that hide that are gone, and whether it lasts."""
     count = len(found.steps)
     is_stall = cause.stalled > STALLS
+    is_at_times = is_stall and (cause.since is None or unit != "steps")
     chance = 1.0 if cause.chance is None else cause.chance
     confidence = Confidence.HINT if unit != "steps" else _confidence(chance, is_stall)
     if cause.since is not None and confidence is Confidence.HINT and unit == "steps":
@@ -299,7 +300,7 @@ def _accused(cause: Cause, hiding: Sequence[Cause], found: Blame, unit: str, mem
     perhaps = "perhaps " if confidence is Confidence.HINT else ""
     are_ranks = cause.kind is CauseKind.HOST and not _is_of_host(cause, members)
     names = {CauseKind.HOST: "slower than all others" if are_ranks else "a slow host", CauseKind.LINK: "a slow link"}
-    what = "slow at times" if is_stall else names.get(cause.kind, "a straggler")
+    what = "slow at times" if is_at_times else names.get(cause.kind, "a straggler")
     percent = cause.costs * 100 / found.step_ns
     step = "a mean step" if unit == "steps" else "a mean piece"
     costs = f"{readable(cause.costs, 'ns')} of {step} ({percent:.2g} %){_once(hiding, members)}"
@@ -325,7 +326,7 @@ def _accused(cause: Cause, hiding: Sequence[Cause], found: Blame, unit: str, mem
         "chance": chance,
         "compute_longer_percent": cause.longer * 100,
         "wait_percent": cause.waiting * 100,
-        **({"stalls": list(cause.stalls)} if is_stall else {}),
+        **({"stalls": list(cause.stalls)} if is_at_times else {}),
         **({"later_ns": cause.takes[OF_HOST]} if cause.mainly == OF_HOST else {}),
         **({"hidden_by": [of_cause(each).what for each in hiding]} if hiding else {}),
         **whom,
@@ -333,7 +334,7 @@ def _accused(cause: Cause, hiding: Sequence[Cause], found: Blame, unit: str, mem
     rank = cause.ranks[0] if cause.kind is CauseKind.RANK else None
     yield Finding(text, RULE, Verdict.PROBLEM, confidence, rank, evidence=evidence)
     noun = "step" if unit == "steps" else "piece"
-    lasts = comes_again(cause.stalls, found.steps[-1], noun) if is_stall else _lasting(cause, count, unit)
+    lasts = comes_again(cause.stalls, found.steps[-1], noun) if is_at_times else _lasting(cause, count, unit)
     yield Finding(lasts, "comm.lasting", Verdict.NOTE, confidence, rank, evidence=whom)
 
 
@@ -386,10 +387,10 @@ def _why(cause: Cause, is_stall: bool, count: int, unit: str) -> str:
         OF_COPIES: f"its copies take {long} longer",
         OF_LINKS: f"transfers take {long} longer than between other ranks",
     }
-    if is_stall:
-        return f"{texts[what]} in {len(cause.stalls)} of {count} {unit}"
-    is_ever = cause.longest > 0 and cause.kind is not CauseKind.LINK
     since = f", from step {cause.since} on" if cause.since is not None and unit == "steps" else ""
+    if is_stall:
+        return texts[what] + (since or f" in {len(cause.stalls)} of {count} {unit}")
+    is_ever = cause.longest > 0 and cause.kind is not CauseKind.LINK
     if cause.grows and unit == "steps":
         first, last = (f"{share * 100:.2g} %" for share in cause.grows)
         since = f", more and more: {first} in the first quarter of steps, {last} in the last"

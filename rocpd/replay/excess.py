@@ -25,6 +25,7 @@ from rocpd.replay.points import Point, narrowed, places_of, small
 Column = TypeVar("Column", Ints, Flags)
 
 _ALIKE = 0.03  # of what ranks compute in a step: by so much more or less at most steps differ by chance
+_SHARE = 1 << 20  # one, of shares in whole numbers
 _FEWEST = 3  # steps that make a median
 _BLOCK = 1 << 16  # points at once
 _SHORT = 1 << 28  # ns: sums of a few such times take four bytes
@@ -210,16 +211,31 @@ def _weights(place: Ints, count: Ints) -> Ints:
     return np.where((most == least)[place], 1, count)
 
 
-def excess(job: JobGraph, steps: Sequence[int]) -> Excess:
+def excess(job: JobGraph, steps: Sequence[int], *, are_pieces: bool = False) -> Excess:
     """Return what points take beyond what is usual.
 
     Args:
         job: the graph.
         steps: numbers of the steps that count.
+        are_pieces: whether they are pieces of the trace, which may hold parts of several steps.
     """
-    found = _with_common(_excess(job, steps), job, np.array(steps, np.int64))
+    found = _excess(job, steps)
+    found = _with_common_of_places(found, job) if are_pieces else _with_common(found, job, np.array(steps, np.int64))
     job.give_back()
     return found
+
+
+def _with_common_of_places(found: Excess, job: JobGraph) -> Excess:
+    """Return the same for pieces of a trace, place by place."""
+    usual = found.of_units(found.units.usual)
+    computes = (job.points.part == COMPUTE) & (job.points.kind == Point.OPERATION) & (usual > 0)
+    rows = (computes & found.is_compared(slice(None))).nonzero()[0]
+    place = numbered(found.of_units(found.units.place, rows), job.points.step[rows])
+    shares = _medians(place, job.points.work[rows].astype(np.int64) * _SHARE // usual[rows]) / _SHARE
+    shares[np.abs(shares - 1) <= _ALIKE] = 1
+    common = np.zeros(len(job.points), small(len(shares) + 1))
+    common[rows] = place + 1
+    return replace(found, common=common, shares=np.append(1.0, shares))
 
 
 def _with_common(found: Excess, job: JobGraph, steps: Ints) -> Excess:

@@ -97,7 +97,7 @@ class Replays:
     def __init__(self, job: JobGraph, steps: Sequence[int], *, has_steps: bool = True) -> None:
         """Take a graph, and the numbers of the steps that count; without steps the whole is numbered as one."""
         self.job, self.steps, self.has_steps = job, tuple(steps), has_steps
-        self.blaming = Blaming(job, steps, excess(job, steps))
+        self.blaming = Blaming(job, steps, excess(job, steps, are_pieces=not has_steps))
         self.found = self.blaming.blame()
         self._known: dict[Callable[[JobGraph], JobGraph], JobGraph] = {}
         self._predicted: dict[tuple[Change, ...], Prediction] = {}

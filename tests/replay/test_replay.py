@@ -399,6 +399,26 @@ def test_agents_of_a_rank_are_compared_each_for_itself(open_job: OpenJob) -> Non
     assert not longer[computes & ~is_slow].any()
 
 
+def test_in_pieces_of_a_trace_a_slow_rank_takes_longer_by_its_share_of_each_kernel(open_job: OpenJob) -> None:
+    """As of inference, where a piece may hold a token and a prompt, which takes five times as long."""
+    ranks = []
+    for number in range(4):
+        member = Member(number)
+        for step in range(12):
+            begin = now = 1_000_000 + step * 1_000_000
+            for takes in (100_000, 500_000 if step % 5 == 2 else 100_000):
+                end = now + round(takes * (1.1 if number == 2 else 1.0))
+                member.kernel("gemm", now, end)
+                now = end + 1_000
+            member.collective(now, begin + 800_000)
+            member.region("roctxRangePushA", begin - 100, begin + 900_000, message=f"step {step}")
+        ranks.append(member)
+    job = read_job(open_job(*ranks))
+    longer = excess(job, steps_of(job), are_pieces=True).lasting_of(slice(None))
+    is_slow = (job.points.part == COMPUTE) & (job.points.kind == Point.OPERATION) & (job.points.rank == 2)
+    assert longer[is_slow].tolist() == (job.points.work[is_slow] // 11).tolist()
+
+
 def test_points_of_a_rank_without_gpu_work(open_job: OpenJob) -> None:
     job = read_job(open_job(Member(0).region("main", 0, 100), Member(1).kernel("gemm", 10, 20)))
     assert (job.replay() == job.points.time).all()

@@ -277,7 +277,9 @@ def _excess(job: JobGraph, steps: Sequence[int]) -> Excess:
     role, whose = (np.repeat(narrowed(np.array(numbers, np.int64)), sizes) for numbers in (of_role, list(job.own)))
     units = _UnitsOfRank(*map(np.concatenate, zip(*every, strict=True)))
     del every  # which has all units once more
-    same = (units.host, units.name, units.often, np.where(units.host > 0, role, -1), units.nth)
+    # How often it pauses or takes long is chance: one that is slow in all calls would else compare with few others.
+    often = np.where((units.host > 0) & (role != roles.get(None, -1)), -1, units.often)
+    same = (units.host, units.name, often, np.where(units.host > 0, role, -1), units.nth)
     parts = [_compared(same, units.usual, units.many, len(seen)), (whose, units.many, units.first)]
     shapes = _shapes(job, moved, len(steps))
     rows = [(*parts[0], *parts[1])]

@@ -415,8 +415,30 @@ def test_in_pieces_of_a_trace_a_slow_rank_takes_longer_by_its_share_of_each_kern
         ranks.append(member)
     job = read_job(open_job(*ranks))
     longer = excess(job, steps_of(job), are_pieces=True).lasting_of(slice(None))
-    is_slow = (job.points.part == COMPUTE) & (job.points.kind == Point.OPERATION) & (job.points.rank == 2)
+    is_slow = (job.points.part == COMPUTE) & (job.points.kind == Point.OPERATION) & (job.rank == 2)
     assert longer[is_slow].tolist() == (job.points.work[is_slow] // 11).tolist()
+
+
+def test_a_host_that_pauses_by_chance_compares_with_others_that_launch_as_much(open_job: OpenJob) -> None:
+    """The host of rank 0 takes 3 us longer before each of 20 launches, and one launch of most steps takes long."""
+    ranks = []
+    for number in range(4):
+        member = Member(number)
+        for step in range(12):
+            begin = now = 1_000_000 + step * 1_000_000
+            for nth in range(20):
+                now += 9_000 if number == 0 else 6_000
+                end = now + (50_000 if number == 0 and step % 3 and nth == 7 else 5_000)
+                member.region("hipLaunchKernel", now, end, stack=begin + nth)
+                member.kernel("gemm", end + 1_000, end + 3_000, stack=begin + nth)
+                now = end
+            member.collective(now + 10_000, begin + 800_000)
+            member.region("roctxRangePushA", begin - 100, begin + 900_000, message=f"step {step}")
+        ranks.append(member)
+    job = read_job(open_job(*ranks))
+    longer = excess(job, steps_of(job)).lasting_of(slice(None))
+    launches = (job.points.name == job.names.index("host work before hipLaunchKernel")) & (job.rank == 0)
+    assert 0.5 <= longer[launches].sum() / (12 * 20 * 3_000) <= 1
 
 
 def test_points_of_a_rank_without_gpu_work(open_job: OpenJob) -> None:

@@ -435,10 +435,10 @@ class Blaming:
     def hosts_of_ranks(self) -> list[str]:
         """Name of the host of each rank, empty where it is unknown.
 
-        Ranks that take far longer than all others, on parts of hosts such as sockets, are taken for a host of theirs.
+        Half of the ranks that take far longer than the other half, as those of one socket, are taken for one.
         """
         names = [self.job.hosts.get(rank) or "" for rank in self.ranks]
-        apart = trend.together(self._longer, _LEAST * self.step_ns)
+        apart = trend.slower_half(self._longer, _LEAST * self.step_ns)
         inside = {names[column] for column in apart}
         if not inside & {"", *(name for column, name in enumerate(names) if column not in apart)}:
             return names

@@ -16,7 +16,7 @@ _FAR = 4.0  # deviations from other steps
 _STALL, _ONSET = 0.02, 0.03  # of a step, that a rank stalls or drifts, or takes longer from some step on, at least
 _LEAST_APART = 4  # steps before and after an onset
 _HARDLY = 0.25  # of what a rank takes longer after an onset, what it does before
-_APART = 4  # times as far from others as from each other, lie ranks that take longer together
+_APART = 4  # times as far from others as from each other, lie ranks of a slower half
 _LEAST_TO_DRIFT, _DRIFTS = 8, 0.8  # steps; how well what takes longer goes with the number of the step
 
 
@@ -109,21 +109,23 @@ def quarters(count: int) -> tuple[slice, slice]:
     return slice(count // 4), slice(count - count // 4, None)
 
 
-def together(longer: Floats, least: float) -> list[int]:
-    """Return several ranks, up to half of all, that take far longer than all others; nothing where none do.
+def slower_half(longer: Floats, least: float) -> list[int]:
+    """Return the half of the ranks that take far longer than all others; nothing where there is no such half.
+
+    None of them stands out, as each of fewer does.
 
     Args:
         longer: what each takes longer than others usually do.
         least: by so much longer.
     """
-    usual, half = np.median(longer, axis=0), longer.shape[1] // 2
-    if half < 2:
+    half, rest = divmod(longer.shape[1], 2)
+    if half < 2 or rest:
         return []
+    usual = np.median(longer, axis=0)
     order = np.argsort(usual, kind="stable")
-    first = len(order) - half + int(np.diff(usual[order])[-half:].argmax())
-    less, more = usual[order[:first]], usual[order[first:]]
+    less, more = usual[order[:half]], usual[order[half:]]
     is_far = more[0] - less[-1] > max(_APART * max(np.ptp(less), np.ptp(more)), least)
-    return sorted(order[first:].tolist()) if is_far and len(more) > 1 else []
+    return sorted(order[half:].tolist()) if is_far else []
 
 
 def onset(longer: Floats, step_ns: float) -> int | None:

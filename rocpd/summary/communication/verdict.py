@@ -454,7 +454,8 @@ def _suspected(found: Blame, pieces: Periods) -> str:
     if not found.suspect:
         return ""
     why = _why(found.suspect, found.suspect.stalled > STALLS, len(pieces), pieces.unit)
-    return f"; {_named(found.suspect.ranks)} {why}, at what cost is not known"
+    then = "" if found.suspect.mainly == OF_COMPUTE else ":"
+    return f"; {_named(found.suspect.ranks)}{then} {why}, at what cost is not known"
 
 
 def _not_compared(found: Blame) -> Iterator[str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -289,11 +290,12 @@ class Blaming:
 
     def by_step_for(self, what: int) -> Floats:
         """Return what each rank (column) takes longer in each step (row), of one number in `what`, left of it [ns]."""
+        return self.by_step(lambda own: self.beyond.longer(own) - self.removed[own], partial(self._compares, what))
 
-        def left(own: slice) -> Ints:
-            return self.beyond.longer(own) - self.removed[own]
-
-        return self.by_step(left, lambda own: self.beyond.is_compared(own) & (self.what[own] == what))
+    def _compares(self, what: int, own: slice) -> Flags:
+        """Whether points are of one number in `what`, and compare with others."""
+        some: Flags = self.beyond.is_compared(own) & (self.what[own] == what)
+        return some
 
     def _alone(self) -> Floats:
         """Return what each rank (column) takes more in a step (row) than in others, and than other ranks do [ns]."""
@@ -433,10 +435,7 @@ class Blaming:
 
     @functools.cached_property
     def hosts_of_ranks(self) -> list[str]:
-        """Name of the host of each rank, empty where it is unknown.
-
-        Half of the ranks that take far longer than the other half, as those of one socket, are taken for one.
-        """
+        """Name of the host of each rank, empty where it is unknown; of a slower half, as of one socket, its ranks."""
         names = [self.job.hosts.get(rank) or "" for rank in self.ranks]
         apart = trend.slower_half(self._longer, _LEAST * self.step_ns)
         inside = {names[column] for column in apart}
@@ -606,12 +605,7 @@ class Blaming:
         if cause.mainly != OF_COMPUTE or not self._all_drift(cause):
             return ()
         here = np.isin(self.ranks, cause.ranks)
-
-        def computes(own: slice) -> Flags:
-            some: Flags = self.beyond.is_compared(own) & (self.what[own] == 0)
-            return some
-
-        passing = self.by_step(self.beyond.passing_alone, computes)
+        passing = self.by_step(self.beyond.passing_alone, partial(self._compares, 0))
         drift = passing[:, here].sum(1) - here.sum() * np.median(passing[:, ~here], axis=1)
         _, known, more = (each[here].sum() for each in self._computing)
         usual = max(known - more, 1)
@@ -731,14 +725,11 @@ class Blaming:
     @functools.cached_property
     def _computing(self) -> tuple[Floats, Floats, Floats]:
         """How long ranks compute in a step, usually in what compares, and how much longer than others [ns]."""
-        beyond, work = self.beyond, self.job.points.work.__getitem__
+        beyond, work, compares = self.beyond, self.job.points.work.__getitem__, partial(self._compares, 0)
 
         def computes(here: slice) -> Flags:
             some: Flags = self.what[here] == 0
             return some
-
-        def compares(here: slice) -> Flags:
-            return computes(here) & beyond.is_compared(here)
 
         asked = (work, computes), (work, compares), (beyond.lasting_of, compares), (beyond.passing_alone, compares)
         every, known, lasting, passing = (self.by_step(*each).sum(0) / len(self.steps) for each in asked)

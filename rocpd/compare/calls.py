@@ -54,21 +54,23 @@ def read_calls(history: History, edges: Ints) -> tuple[list[Function], Ints]:
     return [(texts[name] or "", texts[category] or "") for name, category in names], called
 
 
-def host_work(history: History, unit: Ints, idle: AgentTime, count: int, agents: int) -> tuple[list[Function], Ints]:
+def host_work(
+    history: History, spent: Iterable[tuple[Ints, AgentTime]], count: int, agents: int
+) -> tuple[list[Function], Ints]:
     """Return the markers in which the host works while agents wait for it, as `read_calls` returns functions.
 
     Args:
         history: of the rank.
-        unit: of each of the stretches, from 0.
-        idle: stretches in which agents are idle.
+        spent: the time of each agent, and the unit of each of its pieces, from 0.
         count: how many units there are.
         agents: how many agents; times are the mean of them.
     """
-    waits = ((idle.cause == cause_code(HOST)) & (idle.what != NULL)).nonzero()[0]
     times: dict[str, Ints] = {}
-    for (what,), some in grouped([idle.what[waits]]):
-        name, rows = f"{HOST} in {folded(history.names.texts[what] or '?')}", waits[some]
-        np.add.at(times.setdefault(name, np.zeros(count, np.int64)), unit[rows], idle.length[rows])
+    for unit, pieces in spent:
+        waits = ((pieces.cause == cause_code(HOST)) & (pieces.what != NULL)).nonzero()[0]
+        for (what,), some in grouped([pieces.what[waits]]):
+            name, rows = f"{HOST} in {folded(history.names.texts[what] or '?')}", waits[some]
+            np.add.at(times.setdefault(name, np.zeros(count, np.int64)), unit[rows], pieces.length[rows])
     time = np.array([*times.values()], np.int64).reshape(-1, count).T // agents
     return [(name, HOST) for name in times], np.stack([np.ones_like(time), time], axis=2)
 

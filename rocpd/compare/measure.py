@@ -18,7 +18,7 @@ import numpy as np
 from rocpd.base import NULL, Floats, Ints, frozen
 from rocpd.compare.calls import Function, host_work, read_calls
 from rocpd.facts import operations
-from rocpd.facts.agent_time import CAUSES, read_agent_times, read_history
+from rocpd.facts.agent_time import CAUSES, AgentTime, read_agent_times, read_history
 from rocpd.facts.columns import as_text, columns, distinct, find_rows, group_rows, grouped, per_id, statement
 from rocpd.facts.communication.collectives import Channel
 from rocpd.facts.communication.members import channels_of
@@ -321,22 +321,23 @@ def measure(reading: RankReading, how: Measuring) -> RankMeasure | None:
     launches, codes = read_launches(reading, ops, names, how.categories, kinds, channels)
     calls, time, medians = _count(ops, codes, units, len(launches))
     exposed, idle = np.zeros(calls.shape, np.int64), np.zeros((len(units.numbers), len(CAUSES)), np.int64)
-    communication, host = [np.zeros((5, 0), np.int64)], [read_calls(history, units.edges)]
+    communication, of_agents = [np.zeros((5, 0), np.int64)], list[tuple[Ints, AgentTime]]()
     counted, agents = RankTime(int(units.edges[0]), int(units.edges[-1])), len(set(ops.agent.tolist()))
     for spent in read_agent_times(reading, counted, ops, kinds, causes=True):
         unit, pieces = divided(spent.pieces(), units.edges)
         of, is_idle = spent.cut(pieces), spent.part[pieces.of] == IDLE
         np.add.at(idle, (unit[is_idle], of.cause[is_idle]), of.length[is_idle])
-        host.append(host_work(history, unit[is_idle], of.take(is_idle), len(units.numbers), agents))
+        of_agents.append((unit, of))
         np.add.at(exposed, (unit[~is_idle], codes[of.operation[~is_idle]]), of.length[~is_idle])
         talks = of.part == COMMUNICATION
         rows = of.operation[talks]
         communication.append(np.array([unit[talks], codes[rows], ops.row[rows], of.start[talks], of.end[talks]]))
     shown, phases = ExposedCommunication(*np.concatenate(communication, axis=1)), _phases(reading, how.marker, units)
     times = calls, time, exposed, medians, idle
-    functions = [function for named, _ in host for function in named]
-    called = np.concatenate([of_some for _, of_some in host], axis=1)
-    return RankMeasure(units, agents, launches, *times, shown, channels, phases, functions, called, part)
+    functions, called = read_calls(history, units.edges)
+    markers, waited = host_work(history, of_agents, len(units.numbers), agents)
+    host = [*functions, *markers], np.concatenate([called, waited], axis=1)
+    return RankMeasure(units, agents, launches, *times, shown, channels, phases, *host, part)
 
 
 def inside(units: UnitEdges | None, part: Part) -> UnitEdges | None:

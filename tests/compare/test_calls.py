@@ -14,7 +14,7 @@ from rocpd.compare.comparison import Comparison, compare
 from rocpd.compare.options import DiffOptions
 from rocpd.compare.run_profile import RankUse, RunProfile
 from rocpd.simulator import JobOptions, simulate
-from tests.build import TraceBuilder
+from tests.build import GPU, GPU2, TraceBuilder
 from tests.compare.test_diff import STEP, profile_of
 from tests.compare.test_pairs import RUN
 from tests.conftest import Cli
@@ -55,8 +55,9 @@ def test_calls_are_counted_where_they_start(tmp_path: Path) -> None:
     )
 
 
-def test_host_work_that_gpus_wait_for_is_said_by_its_marker(tmp_path: Path) -> None:
-    """A GPU runs 500 us of each of six steps, and before that waits for a batch to be loaded: for 20 or 400 us."""
+@pytest.mark.parametrize("agents", [(GPU,), (GPU, GPU2)], ids=["one", "two"])
+def test_host_work_that_gpus_wait_for_is_said_by_its_marker(agents: tuple[int, ...], tmp_path: Path) -> None:
+    """GPUs run 500 us of each of six steps, and before that wait for a batch to be loaded: for 20 or 400 us."""
     sides = []
     for load in (20_000, 400_000):
         trace = TraceBuilder(load, pid=10, command="train")
@@ -65,12 +66,15 @@ def test_host_work_that_gpus_wait_for_is_said_by_its_marker(tmp_path: Path) -> N
             trace.region("roctxRangePushA", at, at + load + 508_000, message=f"step {step}")
             trace.region("roctxRangePushA", at + 10, at + load, message=f"load batch {step}")
             ready = at + load + 100
-            trace.region("hipLaunchKernel", ready, ready + 5000, category=HIP, stack=step + 1)
-            trace.kernel("k", ready + 5000, ready + 505_000, stack=step + 1)
+            for agent in agents:
+                stack = 10 * step + agent
+                trace.region("hipLaunchKernel", ready, ready + 5000 - agent, category=HIP, stack=stack)
+                trace.kernel("k", ready + 5000, ready + 505_000, agent=agent, stack=stack)
         sides.append([*profile_of(trace.write(tmp_path / f"{load}.db")).calls])
     (work,) = [call for call in compared(*sides) if call.is_changed]
     assert (work.name, work.is_host_work) == ("host work in load batch #", True)
     assert work.change == pytest.approx(380_000 * 5 / 6, rel=0.01)  # before the first kernel no GPU waits
+    assert work.lengths[1] == pytest.approx(400_000 * 5 / 6, rel=0.01)
     assert work.said("a step").startswith("host work in load batch #: GPUs wait ")
 
 

@@ -291,14 +291,15 @@ def _once(hiding: Sequence[Cause], members: Members) -> str:
 def _accused(cause: Cause, hiding: Sequence[Cause], found: Blame, unit: str, members: Members) -> Iterator[Finding]:
     """Yield what a cause cost, once others that hide that are gone, and whether it lasts."""
     count = len(found.steps)
-    is_stall = cause.stalled > STALLS
-    is_at_times = is_stall and (cause.since is None or unit != "steps")
+    is_stall, since = cause.stalled > STALLS, cause.since if unit == "steps" else None
+    is_at_times = is_stall and since is None
     chance = 1.0 if cause.chance is None else cause.chance
     confidence = Confidence.HINT if unit != "steps" else _confidence(chance, is_stall)
-    if cause.since is not None and confidence is Confidence.HINT and unit == "steps":
+    if since is not None and confidence is Confidence.HINT:
         confidence = Confidence.LIKELY  # what began in the midst of the job compares with the steps before it
     perhaps = "perhaps " if confidence is Confidence.HINT else ""
-    are_ranks = cause.kind is CauseKind.HOST and not _is_of_host(cause, members)
+    whom = _whom(cause, members)
+    are_ranks = "together" in whom
     names = {CauseKind.HOST: "slower than all others" if are_ranks else "a slow host", CauseKind.LINK: "a slow link"}
     what = "slow at times" if is_at_times else names.get(cause.kind, "a straggler")
     percent = cause.costs * 100 / found.step_ns
@@ -310,11 +311,6 @@ def _accused(cause: Cause, hiding: Sequence[Cause], found: Blame, unit: str, mem
     if found.matched < WELL_MATCHED:
         text += f"; it may cost more: {next(_coverage(found))}"
     text += f": {perhaps}{what}"
-    whom: dict[str, object] = {
-        **({"hostname": cause.name} if cause.kind is CauseKind.HOST and not are_ranks else {}),
-        **({"together": list(cause.ranks)} if are_ranks else {}),
-        **({"link": list(cause.ranks)} if cause.kind is CauseKind.LINK else {}),
-    }
     evidence: dict[str, object] = {
         "steps": count,
         "cost_ns": cause.costs,
@@ -322,7 +318,7 @@ def _accused(cause: Cause, hiding: Sequence[Cause], found: Blame, unit: str, mem
         "mainly": cause.mainly,
         "times_longest": cause.longest,
         **({"grows_percent": [share * 100 for share in cause.grows]} if cause.grows else {}),
-        **({"since_step": cause.since} if cause.since is not None and unit == "steps" else {}),
+        **({"since_step": since} if since is not None else {}),
         "chance": chance,
         "compute_longer_percent": cause.longer * 100,
         "wait_percent": cause.waiting * 100,
@@ -336,6 +332,13 @@ def _accused(cause: Cause, hiding: Sequence[Cause], found: Blame, unit: str, mem
     noun = "step" if unit == "steps" else "piece"
     lasts = comes_again(cause.stalls, found.steps[-1], noun) if is_at_times else _lasting(cause, count, unit)
     yield Finding(lasts, "comm.lasting", Verdict.NOTE, confidence, rank, evidence=whom)
+
+
+def _whom(cause: Cause, members: Members) -> dict[str, object]:
+    """Return the host, the ranks that take longer together, or the link that is the cause; nothing of one rank."""
+    if cause.kind is CauseKind.HOST:
+        return {"hostname": cause.name} if _is_of_host(cause, members) else {"together": list(cause.ranks)}
+    return {"link": list(cause.ranks)} if cause.kind is CauseKind.LINK else {}
 
 
 def _in_turn(causes: Sequence[Cause], found: Blame, unit: str) -> Iterator[Finding]:

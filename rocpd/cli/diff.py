@@ -123,7 +123,7 @@ class Gate:
     json: bool = declare(False, "The same as --format json.", heading=Heading.OUTPUT)
     limit: int | None = declare(
         None,
-        "Rows per table on the console; 0 shows all, without it those that explain most.",
+        "Most rows of a table, 0: all; without it those that explain most on the console, else all.",
         "N",
         least=0,
         heading=Heading.OUTPUT,
@@ -261,13 +261,13 @@ def _write(comparison: Comparison, gate: Gate, output: TableOptions) -> None:
 
     form = tables.form_of_analyses(tables.JSON if gate.json else gate.format, output)
     if form and not form.is_page and form.name != tables.JSON:
-        Delivery.of(form, output).write(tables_of(comparison), list(TABLES))
+        Delivery.of(form, output, gate.limit).write(tables_of(comparison), list(TABLES))
         return
     with tables.open_output(output.path(tables.ending_of(form)), output) as out:
         if form is None:
             write_text(comparison, out, screen_of(out), gate.limit)
         elif form.is_page:
-            form.write_page(sheets_of(comparison), as_data(out))
+            form.write_page(sheets_of(comparison, gate.limit), as_data(out))
         else:
             json.dump(document_of(comparison), out, indent=1)
             out.write("\n")
@@ -375,7 +375,7 @@ class AskedOfHistory:
     sql: str | None = plain(None, "Ask SQL of the tables changes, runs, series, noise and labels.", "SQL")
     allow_unclear: bool = declare(False, "check: end with 0 where the verdict is unclear.")
     format: str = tables.format_option("Format, else by the ending of -o:", tables.of_analyses)
-    limit: int = field_of(20, tables.LIMIT)
+    limit: int | None = field_of(None, tables.LIMIT)
 
 
 @frozen
@@ -494,7 +494,7 @@ def _show_history(asked: _Asked) -> int:
         form, path = tables.format_and_path(asked.shown.format, asked.output)
         rows = found.sql(asked.shown.sql)
         with tables.open_output(path, asked.output) as out:
-            tables.write_rows(rows.columns, iter(rows), out, form, asked.shown.limit)
+            tables.write_rows(rows.columns, iter(rows), out, form, tables.most_rows(asked.shown.limit, form is None))
         return Exit.GOOD
     form = tables.form_of_analyses(asked.shown.format, asked.output)
     chosen = asked.words or (OF_JOB if form else _SHOWN)

@@ -42,7 +42,9 @@ class QueryOptions:
     query: str | None = declare(None, "SQL, as an option.", "SQL", heading=Heading.AMD)
     script: Path | None = plain(None, "SQL script that runs first (temp views and tables).")
     format: str = tables.format_option()
-    limit: int = plain(100, "Rows shown on the console; 0 shows all.", heading=Heading.OUTPUT, least=0)
+    limit: int | None = plain(
+        None, "Most rows, 0: all; without it 100 on the console, else all.", "N", heading=Heading.OUTPUT, least=0
+    )
 
 
 def query(
@@ -69,6 +71,7 @@ def query(
     text, paths = _sql_and_paths(inputs, asked)
     script = _read_script(asked.script) if asked.script else ""
     form, path = tables.format_and_path(asked.format, output)
+    limit = tables.most_rows(asked.limit, form is None, usual=100)
     with (
         selection.connect(inputs.only(paths), execution, all_passes=passes.all_passes) as session,
         tables.open_output(path, output) as out,
@@ -88,9 +91,9 @@ def query(
                 clear_bars()  # the head of a table is written before its first row is asked for
                 _part_from_last(results, out, form)
                 results += 1
-                if tables.write_rows(rows.columns, bar.until_first(rows), out, form, asked.limit):
+                if tables.write_rows(rows.columns, bar.until_first(rows), out, form, limit):
                     out.flush()
-                    note(f"cut at {asked.limit} rows; --limit 0 shows all, --format csv streams them")
+                    note(f"cut at {limit} rows; --limit 0 shows all, --format csv streams them")
 
 
 class _Bar(contextlib.ExitStack):

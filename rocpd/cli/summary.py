@@ -101,7 +101,7 @@ class SummaryChoice:
     follow: bool = declare(
         False, "op-trace --format logduration: print kernels as files grow, until Ctrl-C.", heading=Heading.OUTPUT
     )
-    limit: int = field_of(20, tables.LIMIT)
+    limit: int | None = field_of(None, tables.LIMIT)
 
     @property
     def kernel_names(self) -> KernelNames:
@@ -293,7 +293,7 @@ class CountersChoice:
     """How it looks."""
 
     format: str = tables.format_option()
-    limit: int = field_of(0, tables.LIMIT)
+    limit: int | None = field_of(0, tables.LIMIT)
 
 
 def counters(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, TextIO
@@ -59,8 +60,19 @@ def format_option(
     return plain("", help, "FORMAT", flags, Heading.OUTPUT, complete=names, listing=listing)
 
 
-LIMIT = Option("Rows per table on the console; 0 shows all.", heading=Heading.OUTPUT, least=0, is_plain=True)
+LIMIT = Option(
+    "Most rows of a table, 0: all; without it 20 on the console, else all.",
+    "N",
+    heading=Heading.OUTPUT,
+    least=0,
+    is_plain=True,
+)
 """The option of commands that write tables of analyses."""
+
+
+def most_rows(limit: int | None, is_for_people: bool, usual: int = 20) -> int:
+    """Return how many rows of a table are written, 0: all, for a value of `--limit`."""
+    return limit if limit is not None else usual if is_for_people else 0
 
 
 def of_analyses() -> list[str]:
@@ -150,11 +162,11 @@ def write_answer(answer: object, lines: Iterable[str], out: TextIO, form: str) -
 def write_rows(
     columns: Sequence[str], rows: Iterator[Row], out: TextIO, form: TableFormat | None = None, limit: int = 0
 ) -> bool:
-    """Write one table; the console cuts at `limit` rows (0: none). Return whether rows were cut off."""
+    """Write up to `limit` rows of one table (0: all). Return whether the console cut rows off."""
     from rocpd.table.human import write_console
 
     if form:
-        form.write(columns, rows, as_data(out))
+        form.write(columns, islice(rows, limit or None), as_data(out))
         return False
     return write_console(columns, rows, out, limit, screen_of(out))
 
@@ -274,7 +286,7 @@ class Delivery:
         form: format; None: as people read it.
         target: files; None: stdout.
         output: how stdout shows them, and whether existing files are replaced.
-        limit: most rows of a table on stdout.
+        limit: most rows of a table; 0: all.
         is_split: a file for each table, even where the format puts several on one page.
     """
 
@@ -285,9 +297,12 @@ class Delivery:
     is_split: bool = False
 
     @classmethod
-    def of(cls, form: TableFormat | None, output: TableOptions, limit: int = 0, *, is_split: bool = False) -> Delivery:
+    def of(
+        cls, form: TableFormat | None, output: TableOptions, limit: int | None = None, *, is_split: bool = False
+    ) -> Delivery:
         """Return how tables get to where `output` says; else some formats go to files all the same."""
         to_files = output.is_asked or (form is not None and (form.is_columnar or is_split))
+        limit = most_rows(limit, is_for_people=form is None and not to_files)
         return cls(form, output.destination([ending_of(form)]) if to_files else None, output, limit, is_split)
 
     def write(self, summaries: Iterable[Summary], names: Sequence[str]) -> None:
@@ -297,6 +312,8 @@ class Delivery:
             summaries: the tables.
             names: what they are called, as far as that is known: no file is written when one of theirs exists.
         """
+        if self.form and self.limit:
+            summaries = (summary.cut(self.limit) for summary in summaries)
         if self.target is None:
             with open_output(None, self.output) as out:
                 self._write_together(summaries, out)
@@ -326,7 +343,7 @@ class Delivery:
                 self.form.write(summary.columns, _rows(summary, is_page=self.form.is_page), out)
             else:
                 out.writelines(f"{line}\n" for line in ([*lines, ""] if lines else []))
-                summary.write_readable(out)
+                summary.write_readable(out, self.limit)
 
     def _write_together(self, summaries: Iterable[Summary], out: TextIO) -> None:
         if self.form:

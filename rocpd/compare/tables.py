@@ -253,10 +253,10 @@ def write_text(comparison: Comparison, out: TextIO, screen: Screen | None = None
         write_readable(section.heads, iter(section.rows), out, screen=screen)
 
 
-def sheets_of(comparison: Comparison) -> Iterator[Sheet]:
-    """Yield the same as tables of a page; the first one has the sentences above it."""
+def sheets_of(comparison: Comparison, limit: int | None = None) -> Iterator[Sheet]:
+    """Yield the same as tables of a page; the first one has the sentences above it; `limit` as `write_text`."""
     lines = [finding.text for finding in comparison.findings]
-    for section in _sections(comparison):
+    for section in _sections(comparison, limit=limit):
         units = [head.unit for head in section.heads]
         rows = (tuple(map(readable, row, units)) for row in section.rows)
         names = [heading(head).replace("_", " ") for head in section.heads]

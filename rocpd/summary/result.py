@@ -220,6 +220,10 @@ class Summary(Result):
 
         return Plot(self.chart())
 
+    def cut(self, count: int) -> Summary:
+        """Return the same table with its first rows alone."""
+        return Summary(self.definition, self.fields, self.first(count), self.tree, findings=self.findings)
+
     def keep_names(self) -> None:
         """Let people see the names of kernels as they are, too."""
         self._columns_of_kernels = {}

@@ -161,9 +161,9 @@ def most_first(sums: Mapping[What, Value], size: Callable[[Value], float]) -> li
 
 
 def order_of(key: Sequence[object]) -> tuple[tuple[bool, str, int, str], ...]:
-    """Sort keys of numbers, texts and NULL: NULL first, then numbers by size and texts by letters."""
+    """Sort keys of numbers, texts and NULL: numbers by size, texts by letters, then NULL: what belongs to none."""
     return tuple(
-        (value is not None, "n" if isinstance(value, int) else "t", value if isinstance(value, int) else 0, str(value))
+        (value is None, "n" if isinstance(value, int) else "t", value if isinstance(value, int) else 0, str(value))
         for value in key
     )
 

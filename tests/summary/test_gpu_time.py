@@ -144,4 +144,4 @@ def test_by_step_time_goes_where_the_rank_is(open_job: OpenJob) -> None:
         trace.region("roctxRangePushA", at, at + 90, message=f"step {step}", stack=0).kernel("gemm", at + 5, at + 25)
     columns = "step operations busy_ns idle_ns gaps"
     steps = [(0, 1, 20, 70, 2), (1, 1, 20, 70, 2), (2, 1, 20, 70, 2), (3, 1, 20, 70, 2)]
-    assert cells(open_job(trace), "gpu-time", columns, "step") == [(None, 0, 0, 30, 3), *steps]
+    assert cells(open_job(trace), "gpu-time", columns, "step") == [*steps, (None, 0, 0, 30, 3)]

@@ -131,16 +131,16 @@ def test_idle_time_counts_where_the_rank_is(open_job: OpenJob) -> None:
     trace.region("roctxRangePushA", 150, 350, message="step of another thread", tid=2)
     session = open_job(trace)
     assert cells(session, "idle", "step cause idle_ns", "step", everything=True) == [
-        (None, "unknown", 20),
         (1, "not started", 10),
         (2, "unknown", 180),
+        (None, "unknown", 20),
     ]
     by_marker = cells(session, "idle", "marker cause idle_ns", "marker", everything=True)
     assert [row for row in by_marker if row[1] == "unknown"] == [
-        (None, "unknown", 20),
         ("step #", "unknown", 30),
         ("step # / backward", "unknown", 100),
         ("step # / forward", "unknown", 50),
+        (None, "unknown", 20),
     ]
 
 

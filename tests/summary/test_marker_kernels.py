@@ -18,11 +18,11 @@ def test_marker_agent_and_kernel(open_job: OpenJob) -> None:
         trace.kernel(name, 300 + 100 * stack, 300 + 100 * stack + length, stack=stack, agent=agent)
     session = open_job(trace.kernel("a", 900, 907), TraceBuilder(1, host="other").kernel("b", 1, 2))
     assert cells(session, "marker-kernels", "marker rank agent name calls total_ns min_ns percent") == [
-        (None, 0, 1, "a", 1, 7, 7, 100.0),
-        (None, 1, 1, "b", 1, 1, 1, 100.0),
         ("forward #", 0, 1, "a", 2, 40, 10, 80.0),
         ("forward #", 0, 1, "b", 1, 10, 10, 20.0),
         ("forward #", 0, 2, "a", 1, 5, 5, 100.0),
+        (None, 0, 1, "a", 1, 7, 7, 100.0),
+        (None, 1, 1, "b", 1, 1, 1, 100.0),
     ]
 
 

@@ -24,10 +24,10 @@ def test_peak_and_rest(open_job: OpenJob) -> None:
     trace.alloc(15, 16, size=7, address=1, level="SCRATCH").alloc(60, 61, size=5, address=4, agent=GPU2)
     session = open_job(trace)
     assert cells(session, "memory", COLUMNS) == [
-        (None, "REAL", 0, 0, 0, None, 0, 1),
         (1, "REAL", 3, 1, 150, 10, 80, 0),
         (1, "SCRATCH", 1, 0, 7, 5, 7, 0),
         (2, "REAL", 1, 0, 5, 50, 5, 0),
+        (None, "REAL", 0, 0, 0, None, 0, 1),
     ]
     course = [row for row in cells(session, "memory-curve", "agent level at_ns peak_bytes", bins=4) if row[1] == "REAL"]
     assert course[:4] == [(1, "REAL", 0, 100), (1, "REAL", 8, 150), (1, "REAL", 16, 150), (1, "REAL", 24, 80)]

@@ -111,9 +111,9 @@ def test_by_marker_and_rank(open_job: OpenJob) -> None:
     trace.region("roctxRangePushA", 105, 125, message="epoch 3 batches")
     session = open_job(trace)
     assert cells(session, "stacks", "marker function self_ns", "marker") == [
-        (None, "main", 10),
         ("epoch # batches", "train", 20),
         ("epoch # batches", "main", 0),
+        (None, "main", 10),
     ]
     assert cells(session, "stacks", "rank function self_ns", "rank") == [(0, "train", 20), (0, "main", 10)]
 

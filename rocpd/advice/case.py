@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any, NamedTuple
 
@@ -278,9 +279,11 @@ class Case:
         """Return how sure a finding about time is: without steps it may be start-up."""
         return confidence if self.job.has_steps else Confidence.HINT
 
-    def example(self) -> Example:
-        """Return a step that takes as long as most: a place to look at."""
-        steps = sorted(self.rows("steps"), key=lambda row: float(row["mean_ns"]))
+    def example(self, numbers: Container[int] = ()) -> Example:
+        """Return a step that takes as long as most, of these numbers if there are such: a place to look at."""
+        rows = self.rows("steps")
+        some = [row for row in rows if (found := re.search(r"\d+", str(row["step"]))) and int(found[0]) in numbers]
+        steps = sorted(some or rows, key=lambda row: float(row["mean_ns"]))
         if not steps:
             return Example()
         usual = steps[len(steps) // 2]

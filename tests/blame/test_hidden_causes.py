@@ -68,6 +68,25 @@ def test_a_pause_before_some_steps_is_of_the_rank_that_makes_it(tmp_path: Path) 
     assert finding.evidence["cost_ns"] == pytest.approx(_gain(shape, [plant], [plant]), rel=ERROR)
 
 
+@pytest.mark.parametrize(
+    ("plant", "late"),
+    [
+        (Plant("stall", 1000, (3,), (2, 3, 5, 7, 8, 10)), {2, 3, 5, 7, 8, 10}),
+        (Plant("compute", 12, (3,), tuple(range(6, 12))), set(range(6, 12))),
+    ],
+)
+def test_a_cause_of_some_steps_is_shown_in_one_of_these(plant: Plant, late: set[int], tmp_path: Path) -> None:
+    """By which share it computes longer than others in all steps is not known of it: it does so in some."""
+    with rocpd.connect(made(Case(Shape(steps=12), (plant,), {}), tmp_path / "job").files) as session:
+        (row,) = session.sql("select compute_longer_percent, longer_ns from causes where ranks = '3'").fetchall()
+        steps = session.sql("select step, at_ns, at_ns + max_ns from summary.steps").fetchall()
+    finding = next(each for each in rocpd.advise(tmp_path / "job").findings if each.rule == "comm.straggler")
+    assert finding.rank == 3
+    assert finding.window in {(start, end) for step, start, end in steps if int(step.split()[-1]) in late}
+    assert row[0] is None
+    assert row[1] > 0
+
+
 def test_a_rank_that_takes_longer_and_longer_is_said_to(tmp_path: Path) -> None:
     """It costs what each step takes longer, not what the median one does."""
     shape = Shape(nodes=2, steps=24, layers=2)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import replace
 
 from rocpd.advice.case import COLLECTIVES, COMMUNICATION, KERNELS, SIZES, CannotLookError, Case, some
@@ -40,7 +41,7 @@ _REGULAR = 3  # steps equally far apart
 _LOWER_CLOCK = "Look at power cap and temperature of its GPU: `amd-smi metric --clock --temperature --power`."
 _SLOWER = (
     "The same kernels take longer there{clock}, look for other processes on it (`amd-smi process`), and run the job "
-    "without this node once. `rocpd diff JOB {which}` says which kernels take longer."
+    "without {these} once. `rocpd diff JOB {which}` says which kernels take longer."
 )
 _SAME_CLOCK = " at the same clock. Compare the memory of the GPU with the others (`amd-smi metric --ecc`)"
 _ANY_CLOCK = ". Compare the GPU with the others (`amd-smi metric --clock --power`)"
@@ -72,10 +73,16 @@ def _comm_straggler(case: Case) -> Iterator[Finding]:
         yield replace(
             finding,
             rank=case.job.critical if finding.rank is None else finding.rank,
-            window=case.example().window,
+            window=case.example(_late_in(finding)).window,
             gain_percent=float(str(finding.evidence["cost_percent"])),
             action=_straggler_action(finding),
         )
+
+
+def _late_in(finding: Finding) -> Container[int]:
+    """Return the numbers of the steps in which a straggler is late; nothing: in any."""
+    stalls, since = finding.evidence.get("stalls"), finding.evidence.get("since_step")
+    return stalls if isinstance(stalls, list) else range(since, sys.maxsize) if isinstance(since, int) else ()
 
 
 def _straggler_action(finding: Finding) -> str:
@@ -91,9 +98,12 @@ def _straggler_action(finding: Finding) -> str:
         return _LATE
     if has_more_work(finding):
         return _MORE_WORK
-    which = f"--host {shlex.quote(str(evidence['hostname']))}" if "hostname" in evidence else "--rank N"
-    which = f"--rank {listed(ranks)}" if isinstance(ranks := evidence.get("together"), list) else which
-    return _SLOWER.format(clock=_ANY_CLOCK if lower is None else _SAME_CLOCK, which=which)
+    these, which = "this GPU", "--rank N"
+    if "hostname" in evidence:
+        these, which = "this node", f"--host {shlex.quote(str(evidence['hostname']))}"
+    elif isinstance(ranks := evidence.get("together"), list):
+        these, which = "these GPUs", f"--rank {listed(ranks)}"
+    return _SLOWER.format(clock=_ANY_CLOCK if lower is None else _SAME_CLOCK, these=these, which=which)
 
 
 def has_more_work(finding: Finding) -> bool:

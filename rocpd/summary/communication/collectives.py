@@ -106,7 +106,7 @@ TABLES = by_name(
         Field("cost_percent", "%", "share of a mean step"),
         Field("mainly", "", "what takes longer there"),
         Field("longer_ns", "ns", "how much, in a step; of what stalls at times, in those steps"),
-        Field("compute_longer_percent", "%", "how much longer it computes than others"),
+        Field("compute_longer_percent", "%", "how much longer it computes than others; NULL of what stalls at times"),
         Field("steps", "", "in how many steps it takes longest, or stalls"),
         Field("of_steps", "", "steps that were compared"),
         Field("wait_percent", "%", "share of what ranks wait in collectives that goes with it"),

@@ -231,7 +231,7 @@ def _rows(found: Blame, members: Members) -> Iterator[Row]:
     for cause in found.causes:
         is_stall = cause.stalled > STALLS
         steps = len(cause.stalls) if is_stall else cause.longest
-        longer = cause.in_stalls if is_stall else cause.takes[cause.mainly], cause.longer * 100
+        longer = (cause.in_stalls, None) if is_stall else (cause.takes[cause.mainly], cause.longer * 100)
         costs = cause.costs, cause.costs * 100 / found.step_ns
         which = " ".join(map(str, cause.ranks))
         rest = len(found.steps), cause.waiting * 100, None if is_stall else cause.chance, which
@@ -320,7 +320,7 @@ def _accused(cause: Cause, hiding: Sequence[Cause], found: Blame, unit: str, mem
         **({"grows_percent": [share * 100 for share in cause.grows]} if cause.grows else {}),
         **({"since_step": since} if since is not None else {}),
         "chance": chance,
-        "compute_longer_percent": cause.longer * 100,
+        **({} if is_stall else {"compute_longer_percent": cause.longer * 100}),
         "wait_percent": cause.waiting * 100,
         **({"stalls": list(cause.stalls)} if is_at_times else {}),
         **({"later_ns": cause.takes[OF_HOST]} if cause.mainly == OF_HOST else {}),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 import rocpd
@@ -67,6 +69,27 @@ def test_runs_of_two_machines_whose_clocks_show_the_date(
     for process in job:
         process.row("rocpd_metadata", id=9, tag="clock", value="CLOCK_REALTIME")
     assert [each.run for each in open_job(*job).ranks] == runs
+
+
+@pytest.mark.parametrize(
+    ("change", "first", "second", "runs"),
+    [
+        ("name = 'gfx1100'", {}, {}, [0, 1]),
+        ("name = 'gfx1100'", mpi(0), mpi(1), [0, 0]),  # MPI knows them as one job
+        ("name = 'gfx1100'", {}, mpi(1), [0, 0]),  # one that MPI knows may have any
+        ("type = 'CPU'", {}, {}, [0, 0]),  # one of them sees no GPU
+    ],
+)
+def test_machines_with_other_gpus_are_of_other_runs(
+    change: str, first: dict[str, Any], second: dict[str, Any], runs: list[int], tmp_path: Path
+) -> None:
+    paths = [rank(n, host="ab"[n], **said).write(tmp_path / f"{n}.db") for n, said in enumerate((first, second))]
+    with contextlib.closing(apsw.Connection(str(paths[1]))) as file:
+        find = "SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE 'rocpd_info_agent%'"
+        ((table,),) = file.execute(find).fetchall()
+        file.execute(f"UPDATE {table} SET {change} WHERE type = 'GPU'")
+    with rocpd.connect(paths) as session:
+        assert [each.run for each in session.ranks] == runs
 
 
 def test_runs_do_not_depend_on_the_order_of_files(tmp_path: Path) -> None:

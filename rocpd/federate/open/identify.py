@@ -131,6 +131,7 @@ class Rank:
         by_id: base names of tables whose `id` is the number of the row.
         window: that of which the file holds the rows, where it was merged from one.
         clock: name of the clock that its times are of, such as `CLOCK_REALTIME`; None where the file does not say.
+        gpus: architectures of the GPUs that it saw, where it has no MPI rank.
     """
 
     number: int
@@ -154,6 +155,7 @@ class Rank:
     by_id: frozenset[str] = frozenset()
     window: StoredWindow | None = None
     clock: str | None = None
+    gpus: frozenset[str | None] = frozenset()
 
     def __repr__(self) -> str:
         """Return what tells it from other ranks, not every column of its tables."""
@@ -396,7 +398,16 @@ def _rank(connection: apsw.Connection, opening: Opening, suffix: str, form: _For
         by_id=form.by_id,
         window=StoredWindow.read(metadata.get("rocpd_metadata" + suffix, ())),
         clock=next((value for tag, value in rows if tag == "clock"), None),
+        gpus=_gpus(connection, tables, suffix) if mpi_rank is None else frozenset(),
     )
+
+
+def _gpus(connection: apsw.Connection, tables: _Tables, suffix: str) -> frozenset[str | None]:
+    """Return the architectures of the GPUs that a process saw; nothing where agents are not recorded as usual."""
+    if not {"type", "name"} <= {*tables.get("rocpd_info_agent", ())}:
+        return frozenset()
+    sql = f"SELECT DISTINCT CAST(name AS BLOB) FROM {quote_name('rocpd_info_agent' + suffix)} WHERE type = 'GPU'"
+    return frozenset(decoded(name) for (name,) in connection.execute(sql))
 
 
 def _number(value: object) -> int | None:

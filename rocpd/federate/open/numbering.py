@@ -198,32 +198,39 @@ class _Run:
         mpi_ranks: theirs.
         commands: theirs, without numbers.
         lived: first start and last end of those whose clock shows the date [ns]; None: no clock does.
+        gpus: the architectures of their GPUs; nothing where that is not known.
     """
 
     members: list[Rank] = dataclasses.field(default_factory=list)
     mpi_ranks: set[int] = dataclasses.field(default_factory=set)
     commands: set[str | None] = dataclasses.field(default_factory=set)
     lived: tuple[int, int] | None = None
+    gpus: frozenset[str | None] = frozenset()
 
     @classmethod
     def of(cls, ranks: list[Rank]) -> _Run:
         """Return what ran on one machine at one time."""
         lived = _whole_life(rank.life for rank in ranks if rank.has_date)
         mpi_ranks = {rank.mpi_rank for rank in ranks if rank.mpi_rank is not None}
-        return cls(ranks, mpi_ranks, set(map(_command, ranks)), lived)
+        gpus = frozenset().union(*(rank.gpus for rank in ranks))
+        return cls(ranks, mpi_ranks, set(map(_command, ranks)), lived, gpus)
 
     def add(self, part: _Run) -> None:
         """Add what ran on another machine."""
         self.members += part.members
         self.mpi_ranks |= part.mpi_ranks
         self.commands |= part.commands
+        self.gpus |= part.gpus
         self.lived = _whole_life((self.lived, part.lived))
 
     def may_be_of(self, part: _Run) -> bool:
-        """Whether both ran one job: one command, MPI ranks of their own; without these, at about the same time."""
+        """Whether both ran one job: one command, MPI ranks of their own; without these, GPUs and time alike."""
         if self.commands.isdisjoint(part.commands) or not self.mpi_ranks.isdisjoint(part.mpi_ranks):
             return False
-        return bool(self.mpi_ranks and part.mpi_ranks) or self._may_have_met(part)
+        if self.mpi_ranks and part.mpi_ranks:
+            return True
+        are_others = self.gpus and part.gpus and self.gpus.isdisjoint(part.gpus)
+        return not are_others and self._may_have_met(part)
 
     def _may_have_met(self, part: _Run) -> bool:
         """Whether both had processes at one time, as far as their clocks show the date."""

@@ -163,13 +163,18 @@ def _where(some: list[Binding]) -> str:
 
 
 def _less(gain: float) -> str:
-    return f"{_percent(abs(gain))} {'less' if gain >= 0 else 'more'}"
+    return f"{_percent(abs(gain))} {'more' if _is_loss(gain) else 'less'}"
+
+
+def _is_loss(gain: float) -> bool:
+    """Whether a step takes longer by what people see: 0.0 % is less, whatever is behind the point."""
+    return round(gain * 100, 1) < 0
 
 
 def _between(prediction: Prediction) -> str:
     """Return the bounds of a gain; of what a change costs, where it does."""
     least, most = prediction.gains
-    least, most = (least, most) if prediction.gain >= 0 else (-most, -least)
+    least, most = (-most, -least) if _is_loss(prediction.gain) else (least, most)
     return f"{_tenths(least)} to {_tenths(most)} %"
 
 

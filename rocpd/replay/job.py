@@ -161,7 +161,11 @@ class JobGraph:
         """Return the same graph with the hidden waits, too; its replay is the recording."""
         if not len(self.hidden):
             return self
-        return replace(self, edges=self.edges.also(self.hidden), hidden=NO_EDGES)
+        points, waits = self.points, self.hidden
+        lag = points.lag.copy()  # where it explains how late a point starts, nothing else has to
+        starts = points.time[waits.target] - points.work[waits.target]
+        np.minimum.at(lag, waits.target, (starts - points.time[waits.source] - waits.lag).astype(lag.dtype))
+        return replace(self, points=replace(points, lag=lag), edges=self.edges.also(waits), hidden=NO_EDGES)
 
     def in_pieces(self, ranks: Sequence[int], start: Ints, end: Ints) -> JobGraph:
         """Return the same graph with pieces of the trace in place of steps, numbered from 0.

@@ -75,6 +75,14 @@ def test_an_unchanged_replay_is_the_recording(layout: str, damage: dict[str, Any
     assert (job.replay() == job.points.time).all()
 
 
+def test_waits_that_never_bind_change_nothing_where_no_calls_are_recorded(tmp_path: Path) -> None:
+    """Operations that nothing else explains then start where the hidden wait ends, not so long after it."""
+    job = graph_of(tmp_path, seed=3, ranks=4, plant="no-hip-trace")
+    cautious = job.cautious()
+    assert len(cautious.edges) > len(job.edges)
+    assert (cautious.replay() == job.points.time).all()
+
+
 @pytest.mark.soak(30)
 @pytest.mark.parametrize("layout", sized(["tensor and data"], list(LAYOUTS)))
 def test_edges_explain_what_was_waited_for(layout: str, tmp_path: Path) -> None:

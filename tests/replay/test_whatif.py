@@ -384,6 +384,7 @@ def test_a_call_that_takes_no_time_waits_all_the_same_and_says_so(open_job: Open
         (100.1, 99.8, 100.4, "0.1 % more (-0.2 to 0.4 %)"),
         (98.0, 97.0, 100.5, "2.0 % less (-0.5 to 3.0 %)"),
         (100.0, 99.99, 100.01, "0.0 % less (0.0 to 0.0 %)"),
+        (100.01, 99.8, 100.2, "0.0 % less (-0.2 to 0.2 %)"),
     ],
 )
 def test_bounds_of_what_a_change_costs_are_costs(predicted: float, low: float, high: float, said: str) -> None:

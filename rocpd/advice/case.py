@@ -20,6 +20,12 @@ Row = Mapping[str, Any]
 """A row of a table by the names of its columns."""
 
 
+def step_number(step: object) -> int | None:
+    """Return the number in the marker of a step; None: it has none."""
+    found = re.search(r"\d+", str(step))
+    return int(found[0]) if found else None
+
+
 def window_of(row: Row, length: str) -> tuple[int, int]:
     """Return start and end on the time line [ns] of what a row has at `at_ns`, as long as its column `length` says."""
     return int(row["at_ns"]), int(row["at_ns"] + row[length])
@@ -279,10 +285,10 @@ class Case:
         """Return how sure a finding about time is: without steps it may be start-up."""
         return confidence if self.job.has_steps else Confidence.HINT
 
-    def example(self, numbers: Container[int] = ()) -> Example:
+    def example(self, numbers: Container[int | None] = ()) -> Example:
         """Return a step that takes as long as most, of these numbers if there are such: a place to look at."""
         rows = self.rows("steps")
-        some = [row for row in rows if (found := re.search(r"\d+", str(row["step"]))) and int(found[0]) in numbers]
+        some = [row for row in rows if step_number(row["step"]) in numbers]
         steps = sorted(some or rows, key=lambda row: float(row["mean_ns"]))
         if not steps:
             return Example()

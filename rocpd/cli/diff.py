@@ -197,7 +197,9 @@ def _is_within(inputs: DiffInputs, selection: DiffSelection, gate: Gate, has_met
     if is_within and selection.rank is not None and selection.host is not None:
         raise UsageError("--rank and --host: only one of them can be compared", "rocpd diff JOB --rank 4-7")
     if is_within and selection.step is None and has_metric:
-        raise UsageError("--metric: ranks are compared by their time without waiting", "--step takes other metrics")
+        raise UsageError(
+            "--metric: ranks are compared by their time without communication", "--step takes other metrics"
+        )
     if is_within and gate.accept:
         raise UsageError("--accept changes a file of --save-baseline; steps and ranks of one job have none")
     return is_within

@@ -84,7 +84,7 @@ def _run(fields: Mapping[str, Any]) -> RunProfile:
     known["calls"] = tuple(CallUse(*use) for use in known.get("calls", ()))
     # Files of older versions say more of ranks, and not when they are critical.
     ranks = known["ranks"]
-    known["ranks"] = tuple(RankUse(r["rank"], r["host"], r["own"], r.get("critical", 0)) for r in ranks)
+    known["ranks"] = tuple(RankUse(r["rank"], r["host"], r.get("works"), r.get("critical", 0)) for r in ranks)
     facts: dict[str, Any] = known["facts"]
     facts |= {name: tuple(value) for name, value in facts.items() if isinstance(value, list)}
     known["facts"] = RunFacts(**facts)

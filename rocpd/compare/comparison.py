@@ -179,7 +179,7 @@ _FEWEST = 2  # runs a side, to test kernels
 
 @frozen
 class RankDifference:
-    """The time of a rank without waiting for others, per unit [ns]; None where a side lacks the rank."""
+    """The time of a rank without communication, per unit [ns]; None where a side lacks the rank."""
 
     rank: int
     host: str | None
@@ -339,7 +339,8 @@ def _ranks(base: Sequence[RunProfile], new: Sequence[RunProfile]) -> list[RankDi
             ranks[use.rank][number].append(use)
     rows = []
     for rank, sides in ranks.items():
-        times = [fmean(use.own for use in uses) if uses else None for uses in sides]
+        known = [[use.works for use in uses if use.works is not None] for uses in sides]
+        times = [fmean(works) if works else None for works in known]
         rows.append(RankDifference(rank, next(use.host for uses in sides for use in uses), *times))
     return sorted(rows, key=lambda row: (-abs((row.new or 0.0) - (row.base or 0.0)), row.rank))
 

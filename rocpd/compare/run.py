@@ -165,7 +165,7 @@ class Comparing:
         return compare([base], [new], self.options, self.metric, subject)
 
     def compare_ranks(self, inputs: Sequence[str], rank: str | None, host: str | None, against: str) -> Comparison:
-        """Compare ranks of one run, or those of hosts, with others of it, without what they wait for each other.
+        """Compare ranks of one run, or those of hosts, with others of it, by their time without communication.
 
         Raises:
             UsageError: there are no such ranks or hosts, or several runs.
@@ -181,7 +181,7 @@ class Comparing:
         against_them = others if against == OTHERS else self._there(run, "--against", against, known, what)
         base = replace(run.of_ranks(against_them), name=OTHERS if against == OTHERS else listed(against_them))
         subject = Subject(
-            f"rank{'s' if len(chosen) > 1 else ''} {new.name} against {base.name}, time without waiting",
+            f"rank{'s' if len(chosen) > 1 else ''} {new.name} against {base.name}, time without communication",
             f"{new.units} {PLURALS[run.about.unit]}",
             decide_ranks(base.samples[STEP], new.samples[STEP], self.options),
             _common("rank", against_them, chosen),

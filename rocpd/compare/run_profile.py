@@ -119,13 +119,13 @@ class RankUse:
     Args:
         rank: its number in the run.
         host: its host.
-        own: its time without waiting for others, and without communication that may be waiting.
+        works: its time without exposed communication; None in baselines of older versions, which have another time.
         critical: in how many units it is the critical rank, or counts as such; 0 in baselines of older versions.
     """
 
     rank: int
     host: str | None
-    own: float
+    works: float | None
     critical: int = 0
 
 
@@ -375,6 +375,12 @@ class _Member:
     functions: Sequence[Function]
     called: Ints
 
+    @property
+    def works(self) -> Ints:
+        """Time of each unit without exposed communication: a rank that computes less hides less of it, and waits."""
+        talks = [launch.kind == "communication" for launch in self.launches]
+        return self.length - self.exposed[:, talks].sum(1)
+
     def of_units(self, chosen: Sequence[int] | Ints) -> _Member:
         """Return the same with some units only."""
         return replace(self, **{name: getattr(self, name)[chosen] for name in _OF_UNITS})
@@ -408,7 +414,7 @@ class MeasuredRun:
         return self._profile([member.length for member in self.members])
 
     def of_ranks(self, chosen: Container[int]) -> RunProfile:
-        """Return what there is to compare of some ranks, in all units: their time without waiting for other ranks.
+        """Return what there is to compare of some ranks, in all units: their time without communication.
 
         Raises:
             UsageError: there is no such rank.
@@ -419,8 +425,7 @@ class MeasuredRun:
             raise UsageError("no such rank with GPU work, or no other", f"ranks with GPU work: {known}")
         counts = np.broadcast_to(flags[:, None], self.counts.shape)
         about = replace(self.about, scale=self.about.scale * int(flags.sum()))
-        own = [member.length - (member.waiting + member.unmatched).sum(1) for member in self.members]
-        return replace(self, about=about, counts=counts)._profile(own)
+        return replace(self, about=about, counts=counts)._profile([member.works for member in self.members])
 
     def of_units(self, chosen: Container[int]) -> RunProfile:
         """Return what there is to compare of some units.
@@ -525,9 +530,7 @@ class MeasuredRun:
         """Yield what each rank did on average, those too that do not count."""
         each = self.about.scale // int(self.counts[:, 0].sum())
         for member, critical in zip(self.members, self.counts.sum(1).tolist(), strict=True):
-            times = member.length, member.waiting.sum(1), member.unmatched.sum(1)
-            own, waiting, unmatched = (float(time.mean()) / each for time in times)
-            yield RankUse(member.number, member.host, own - waiting - unmatched, critical)
+            yield RankUse(member.number, member.host, float(member.works.mean()) / each, critical)
 
 
 def _member(each: MeasuredRank, place: int, about: RunProfile, waits: Waits, metric: DiffMetric) -> _Member:

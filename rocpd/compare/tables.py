@@ -106,8 +106,7 @@ TABLES = by_name(
     ),
     table_of(
         "diff-ranks",
-        "The time of each rank without waiting for others and without communication that is not matched, those that "
-        "change most first.",
+        "The time of each rank without exposed communication, those that change most first.",
         Field("rank", "", "rank number in its run"),
         Field("hostname", "", "host name"),
         *_TIMES,
@@ -283,7 +282,7 @@ def _sections(comparison: Comparison, width: int = _BAR, limit: int | None = Non
         ("diff-kernels", "Kernels that explain 90 % of it", explaining(found.kernels), _MOST_KERNELS, True),
         ("diff-markers", "Markers", explaining(paths), _FEW, len(paths) > 1),
         ("diff-operators", "Operators", explaining(operators), _MOST_KERNELS, any(found.operators)),
-        ("diff-ranks", "Ranks, without waiting for others", changed, _FEW, len(ranks) > 1),
+        ("diff-ranks", "Ranks, without communication", changed, _FEW, len(ranks) > 1),
         ("diff-calls", "Calls of the host", calls, _FEW, has_calls),
     )
     for name, title, rows, most, is_shown in chosen:

@@ -488,7 +488,7 @@ _MINOR = ("p", "base_name", "percent")
 _COMPARED = {
     "diff-kernels": "Kernels that explain it",
     "diff-markers": "The same by markers",
-    "diff-ranks": "Ranks, without waiting for others",
+    "diff-ranks": "Ranks, without communication",
 }
 
 

@@ -85,6 +85,8 @@ def test_a_cause_of_some_steps_is_shown_in_one_of_these(plant: Plant, late: set[
     assert finding.window in {(start, end) for step, start, end in steps if int(step.split()[-1]) in late}
     assert row[0] is None
     assert row[1] > 0
+    since = plant.kind == "compute"  # beside the others it takes longer in half of the steps: in no usual one
+    assert ("--step 6-11 --against 0-5` says which kernels take longer since then" in str(finding.action)) == since
 
 
 def test_a_rank_that_takes_longer_and_longer_is_said_to(tmp_path: Path) -> None:

@@ -114,7 +114,9 @@ def test_a_change_of_one_rank_is_of_that_rank(base: RunProfile, tmp_path: Path) 
     truth = plan(JobOptions(tmp_path, ranks=4, steps=6, seed=4, plant="straggler=30"))
     found = compare([before], [after], DiffOptions(), STEP).ranks
     assert found[0].rank == truth.straggler_rank
-    assert found[0].ratio == pytest.approx(1.26, abs=0.04)  # of all its time, of which nine tenths are compute
+    assert found[0].ratio == pytest.approx(
+        1.3, abs=0.02
+    )  # of its time without communication, nearly all of which is compute
     assert all((row.ratio or 0) < 1.06 for row in found[1:])
 
 

@@ -287,7 +287,7 @@ def test_a_long_step_is_none_of_the_others(tmp_path: Path, cli: Cli) -> None:
 def test_rows_that_are_left_out_are_counted(jobs: dict[str, Path], cli: Cli) -> None:
     def ranks(*words: str) -> list[str]:
         lines = cli("diff", jobs["base"], jobs["straggler"], *words).out.splitlines()
-        return lines[lines.index("RANKS, WITHOUT WAITING FOR OTHERS") + 3 :]
+        return lines[lines.index("RANKS, WITHOUT COMMUNICATION") + 3 :]
 
     assert [row.split()[0] for row in ranks("--limit", "1")] == ["0", "1"]
     assert ranks("--limit", "1")[1].startswith("1 other ")

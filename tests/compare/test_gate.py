@@ -15,6 +15,8 @@ import rocpd
 from rocpd.compare.run_profile import without_repeated
 from rocpd.compare.tables import TABLES, document_of
 from rocpd.simulator import JobOptions, plan
+from tests.blame.cases import Case, made
+from tests.blame.generator import Plant, Shape
 from tests.compare.test_pairs import RUN
 from tests.conftest import Cli
 
@@ -86,6 +88,14 @@ def test_what_is_different_on_a_slow_rank(job: Path, cli: Cli) -> None:
     assert changes["exposed communication: waiting"] < -500_000
 
 
+def test_ranks_compare_by_what_they_do_themselves(tmp_path: Path, cli: Cli) -> None:
+    """Ranks 1 and 3 compute 9 % longer; how much of the exchanges that hides, or shows on others, is no work."""
+    made(Case(Shape(nodes=2, steps=12), (Plant("compute", 9, (1, 3)),), {}), tmp_path / "job")
+    document = verdict(cli, tmp_path / "job", "--rank", "1,3")
+    assert document["verdict"] == "slower"
+    assert document["change_percent"] == pytest.approx(9, abs=1)
+
+
 def test_what_is_different_in_a_slow_step(job: Path, cli: Cli) -> None:
     truth = plan(JobOptions(job, ranks=2, steps=8, seed=7))
     slow = truth.slow_step
@@ -121,7 +131,7 @@ def test_senseless_questions_are_refused(words: tuple[str, ...], job: Path, cli:
         (("--rank", "0,1"), "no such rank with GPU work, or no other; ranks with GPU work: 0, 1"),
         (("--step", "0-7"), "no such step in all ranks, or no other; steps are 0 to 7"),
         (("--step", "1", "--metric", "memory.peak"), "a run has one peak"),
-        (("--rank", "1", "--metric", "kernel:Cijk"), "ranks are compared by their time without waiting"),
+        (("--rank", "1", "--metric", "kernel:Cijk"), "ranks are compared by their time without communication"),
         (("--step", "1", "--accept", "--reason", "x"), "steps and ranks of one job have none"),
         ((), "1 input: not a base and another side"),
     ],

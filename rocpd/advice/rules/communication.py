@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 import sys
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import replace
 
-from rocpd.advice.case import COLLECTIVES, COMMUNICATION, KERNELS, SIZES, CannotLookError, Case, some
+from rocpd.advice.case import COLLECTIVES, COMMUNICATION, KERNELS, SIZES, CannotLookError, Case, some, step_number
 from rocpd.advice.rule import Need, Rule, Threshold
 from rocpd.facts.communication.collectives import listed
 from rocpd.facts.timeline import EXPOSED_COMMUNICATION
@@ -41,7 +40,7 @@ _REGULAR = 3  # steps equally far apart
 _LOWER_CLOCK = "Look at power cap and temperature of its GPU: `amd-smi metric --clock --temperature --power`."
 _SLOWER = (
     "The same kernels take longer there{clock}, look for other processes on it (`amd-smi process`), and run the job "
-    "without {these} once. `rocpd diff JOB {which}` says which kernels take longer."
+    "without {these} once. `rocpd diff JOB {which}` says which kernels take longer{since}."
 )
 _SAME_CLOCK = " at the same clock. Compare the memory of the GPU with the others (`amd-smi metric --ecc`)"
 _ANY_CLOCK = ". Compare the GPU with the others (`amd-smi metric --clock --power`)"
@@ -75,17 +74,17 @@ def _comm_straggler(case: Case) -> Iterator[Finding]:
             rank=case.job.critical if finding.rank is None else finding.rank,
             window=case.example(_late_in(finding)).window,
             gain_percent=float(str(finding.evidence["cost_percent"])),
-            action=_straggler_action(finding),
+            action=_straggler_action(case, finding),
         )
 
 
-def _late_in(finding: Finding) -> Container[int]:
+def _late_in(finding: Finding) -> Container[int | None]:
     """Return the numbers of the steps in which a straggler is late; nothing: in any."""
     stalls, since = finding.evidence.get("stalls"), finding.evidence.get("since_step")
     return stalls if isinstance(stalls, list) else range(since, sys.maxsize) if isinstance(since, int) else ()
 
 
-def _straggler_action(finding: Finding) -> str:
+def _straggler_action(case: Case, finding: Finding) -> str:
     evidence = finding.evidence
     lower = evidence.get("clock_lower_percent")
     if (isinstance(lower, float) and lower >= LOWER_PERCENT) or "grows_percent" in evidence:
@@ -103,7 +102,17 @@ def _straggler_action(finding: Finding) -> str:
         these, which = "this node", f"--host {shlex.quote(str(evidence['hostname']))}"
     elif isinstance(ranks := evidence.get("together"), list):
         these, which = "these GPUs", f"--rank {listed(ranks)}"
-    return _SLOWER.format(clock=_ANY_CLOCK if lower is None else _SAME_CLOCK, these=these, which=which)
+    steps, since = sorted(_numbers_of_steps(case)), evidence.get("since_step")
+    if steps and isinstance(since, int):  # beside other ranks it is slow for a while, beside itself since then
+        which = f"--step {since}-{steps[-1]} --against {steps[0]}-{since - 1}"
+    clock = _ANY_CLOCK if lower is None else _SAME_CLOCK
+    return _SLOWER.format(clock=clock, these=these, which=which, since="" if since is None else " since then")
+
+
+def _numbers_of_steps(case: Case) -> Iterator[int]:
+    """Yield the numbers of the steps after warm-up, as they came."""
+    steps = sorted((row for row in case.rows("steps") if not row["is_warm_up"]), key=lambda row: int(row["at_ns"]))
+    yield from (number for row in steps if (number := step_number(row["step"])) is not None)
 
 
 def has_more_work(finding: Finding) -> bool:
@@ -261,10 +270,9 @@ def _comm_slow(case: Case) -> Iterator[Finding]:
 
 def _in_steps(case: Case, slow: SlowCollectives) -> list[int]:
     """Return the numbers of the steps in which collectives are slow; nothing where they are so in all, or unknown."""
-    steps = sorted((row for row in case.rows("steps") if not row["is_warm_up"]), key=lambda row: int(row["at_ns"]))
-    numbers = [re.search(r"\d+", str(row["step"])) for row in steps]
-    some = [numbers[at] for at in slow.periods(len(steps))] if case.job.has_steps else []
-    return [int(number[0]) for number in some if number] if len(some) < len(steps) else []
+    steps = [*_numbers_of_steps(case)]
+    some = [steps[at] for at in slow.periods(len(steps))] if steps and case.job.has_steps else []
+    return some if len(some) < len(steps) else []
 
 
 def _which(steps: Sequence[int]) -> str:

@@ -16,6 +16,8 @@ import numpy as np
 from rocpd.base import NULL, Ints, by_key
 from rocpd.facts.agent_time import HOST, AgentTime, History, cause_code
 from rocpd.facts.columns import first_of, grouped, numbered, per_id
+from rocpd.facts.places import key_of_place, places_at
+from rocpd.facts.rank import By, RankReading
 from rocpd.facts.regions import HostCall, host_call
 from rocpd.schema.rules.categories import domain_of
 from rocpd.schema.rules.steps import folded
@@ -25,15 +27,16 @@ _DOMAINS = ("HIP", "CUDA", "RCCL")
 _POLLS = re.compile(r"\w+(Query|GetAsyncError)(_spt)?")  # called again until the GPU is ready: as often as it takes
 _OTHER_NUMBER, _LEAST_CALLS = 0.05, 0.5  # of the calls of the base; calls per unit
 _OTHER_LENGTH = 1.5  # times as long
+_WAITS = [*HostCall].index(HostCall.SYNCHRONISE)
 
 LEAST_TIME = 0.01
 """Share of a unit that calls change by at least to be said."""
 
-Function: TypeAlias = tuple[str, str]
-"""Name and category of a function."""
+Function: TypeAlias = tuple[str, str, str]
+"""Name and category of a function, and where it is called if it waits for the GPU: the same elsewhere is another."""
 
 
-def read_calls(history: History, edges: Ints) -> tuple[list[Function], Ints]:
+def read_calls(reading: RankReading, history: History, edges: Ints) -> tuple[list[Function], Ints]:
     """Return the functions that a rank calls, and their calls that start between edges [ns].
 
     Returns:
@@ -43,15 +46,38 @@ def read_calls(history: History, edges: Ints) -> tuple[list[Function], Ints]:
     low, high = np.searchsorted(regions.start, edges[[0, -1]]).tolist()  # regions are in the order of their starts
     is_its = per_id(regions.category[low:high], lambda category: int(domain_of(texts[category]) in _DOMAINS))
     rows = low + np.flatnonzero(is_its)
-    function = numbered(regions.name[rows], regions.category[rows])
-    first = rows[first_of(function)]
-    names = zip(regions.name[first].tolist(), regions.category[first].tolist(), strict=True)
+    places, place = _places_of(reading, history, rows)
+    function = numbered(regions.name[rows], regions.category[rows], place)
+    first = first_of(function)
+    names = zip(
+        *(column[first].tolist() for column in (regions.name[rows], regions.category[rows], place)), strict=True
+    )
     shape = len(edges) - 1, len(first)
     cell = (np.searchsorted(edges, regions.start[rows], side="right") - 1) * shape[1] + function
     calls = np.bincount(cell, minlength=math.prod(shape))
     time = np.bincount(cell, regions.end[rows] - regions.start[rows], len(calls)).astype(np.int64)
     called = np.stack([calls.reshape(shape), time.reshape(shape)], axis=2)
-    return [(texts[name] or "", texts[category] or "") for name, category in names], called
+    return [(texts[name] or "", texts[category] or "", places[at]) for name, category, at in names], called
+
+
+def _places_of(reading: RankReading, history: History, rows: Ints) -> tuple[list[str], Ints]:
+    """Return where calls are that wait for the GPU, and the number of that of each of some calls; 0: it waits not."""
+    regions, texts = history.regions.take(rows), history.names.texts
+    order = np.argsort(regions.thread, kind="stable")
+    follow = (regions.thread[order][1:] == regions.thread[order][:-1]).nonzero()[0]
+    before, after = np.full((2, len(rows)), NULL)
+    before[order[follow + 1]], after[order[follow]] = regions.name[order[follow]], regions.name[order[follow + 1]]
+    waits = (history.calls[rows] == _WAITS).nonzero()[0]
+    paths, path = places_at(reading, By.MARKER, regions.thread[waits], regions.start[waits])
+    number = np.zeros(len(rows), np.int64)
+    number[waits] = numbered(path, before[waits], after[waits]) + 1
+    said = [""]
+    for row in waits[first_of(number[waits] - 1)].tolist():
+        marker, around = key_of_place(paths[path[np.searchsorted(waits, row)]])[0], (before[row], after[row])
+        parts = [f"in {marker}" if marker else "outside of markers"]
+        parts += [f"{how} {texts[name]}" for how, name in zip(("after", "before"), around, strict=True) if name != NULL]
+        said.append(", ".join(parts))
+    return said, number
 
 
 def host_work(
@@ -72,7 +98,7 @@ def host_work(
             name, rows = f"{HOST} in {folded(history.names.texts[what] or '?')}", waits[some]
             np.add.at(times.setdefault(name, np.zeros(count, np.int64)), unit[rows], pieces.length[rows])
     time = np.array([*times.values()], np.int64).reshape(-1, count).T // agents
-    return [(name, HOST) for name in times], np.stack([np.ones_like(time), time], axis=2)
+    return [(name, HOST, "") for name in times], np.stack([np.ones_like(time), time], axis=2)
 
 
 class CallUse(NamedTuple):
@@ -82,12 +108,14 @@ class CallUse(NamedTuple):
         name, category: of the function.
         calls: how many.
         time: sum of their durations [ns].
+        place: where they are, of calls that wait for the GPU; empty of others, and in baselines of older versions.
     """
 
     name: str
     category: str
     calls: float
     time: float
+    place: str = ""
 
 
 def mean_calls(ranks: Iterable[tuple[Sequence[Function], Ints]]) -> tuple[CallUse, ...]:
@@ -97,7 +125,7 @@ def mean_calls(ranks: Iterable[tuple[Sequence[Function], Ints]]) -> tuple[CallUs
     for function, (calls, time) in (each for of_rank in recorded for each in zip(*of_rank, strict=True)):
         means[function][0] += calls / len(recorded)
         means[function][1] += time / len(recorded)
-    return tuple(CallUse(*function, *means[function]) for function in sorted(means))
+    return tuple(CallUse(of[0], of[1], means[of][0], means[of][1], of[2]) for of in sorted(means))
 
 
 def is_other_number(before: float, after: float) -> bool:
@@ -124,6 +152,7 @@ class CallDifference(NamedTuple):
         change: how much longer all of them take [ns].
         is_other_number, is_other_length: whether that differs by enough to be said.
         is_host_work: it is no function, but what the host does in a marker while GPUs wait for it.
+        place: where calls are that are made more or less often, if they wait for the GPU.
     """
 
     name: str
@@ -133,6 +162,7 @@ class CallDifference(NamedTuple):
     is_other_number: bool
     is_other_length: bool
     is_host_work: bool
+    place: str = ""
 
     @property
     def is_changed(self) -> bool:
@@ -148,7 +178,8 @@ class CallDifference(NamedTuple):
         if self.is_host_work:
             return f"{self.name}: GPUs wait {lengths} {each} for it"
         cost = f"{readable(abs(self.change), 'ns')} {'more' if self.change > 0 else 'less'}"
-        return f"{self.name}: {', '.join(parts)}, {cost} of the host's time {each}"
+        place = f"; {self.place}" if self.place and self.is_other_number else ""
+        return f"{self.name}: {', '.join(parts)}, {cost} of the host's time {each}{place}"
 
 
 _Side: TypeAlias = Sequence[Sequence[CallUse]]
@@ -171,7 +202,8 @@ def compare_calls(base: _Side, new: _Side, unit_ns: float, *, is_counted: bool) 
         known = [side[name] for side in sides if name in side]
         if len(known) == len(sides) or known[0].category in shared:
             absent = CallUse(*known[0][:2], 0.0 if known[0].category != HOST else 1.0, 0.0)
-            rows.append(_difference(sides[0].get(name, absent), sides[1].get(name, absent), unit_ns, is_counted))
+            row = _difference(sides[0].get(name, absent), sides[1].get(name, absent), unit_ns, is_counted)
+            rows.append(row._replace(place=_where(name, base, new)))
     return sorted(rows, key=lambda row: -abs(row.change))
 
 
@@ -182,6 +214,18 @@ def _mean_of_runs(runs: _Side) -> dict[str, CallUse]:
         )
         for name, some in by_key((use.name, use) for run in runs for use in run).items()
     }
+
+
+def _where(name: str, base: _Side, new: _Side) -> str:
+    """Return the place where a side calls a function more often than the other by most; nothing where it has none."""
+    changes = defaultdict[str, float](float)
+    for sign, runs in ((-1, base), (1, new)):
+        recorded = [run for run in runs if run]
+        for use in (use for run in recorded for use in run if use.name == name):
+            changes[use.place] += sign * use.calls / len(recorded)
+    is_more = sum(changes.values()) > 0
+    place = max(sorted(changes), key=lambda place: changes[place] if is_more else -changes[place], default="")
+    return "" if "" in changes else place if abs(sum(changes.values())) <= abs(changes[place]) else f"most {place}"
 
 
 def _difference(base: CallUse, new: CallUse, unit_ns: float, is_counted: bool) -> CallDifference:

@@ -334,7 +334,7 @@ def measure(reading: RankReading, how: Measuring) -> RankMeasure | None:
         communication.append(np.array([unit[talks], codes[rows], ops.row[rows], of.start[talks], of.end[talks]]))
     shown, phases = ExposedCommunication(*np.concatenate(communication, axis=1)), _phases(reading, how.marker, units)
     times = calls, time, exposed, medians, idle
-    functions, called = read_calls(history, units.edges)
+    functions, called = read_calls(reading, history, units.edges)
     markers, waited = host_work(history, of_agents, len(units.numbers), agents)
     host = [*functions, *markers], np.concatenate([called, waited], axis=1)
     return RankMeasure(units, agents, launches, *times, shown, channels, phases, *host, part)

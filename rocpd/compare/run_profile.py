@@ -379,7 +379,8 @@ class _Member:
     def works(self) -> Ints:
         """Time of each unit without exposed communication: a rank that computes less hides less of it, and waits."""
         talks = [launch.kind == "communication" for launch in self.launches]
-        return self.length - self.exposed[:, talks].sum(1)
+        works: Ints = self.length - self.exposed[:, talks].sum(1)
+        return works
 
     def of_units(self, chosen: Sequence[int] | Ints) -> _Member:
         """Return the same with some units only."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -108,6 +109,19 @@ def test_what_says_little_is_not_said(base: CallUse, new: CallUse) -> None:
     assert said([base], [new]) == []
 
 
+def test_of_calls_that_wait_is_said_where_there_are_more_or_fewer() -> None:
+    """What a function does at other places is the same; a baseline of older versions does not say where it is."""
+    usual, more = WAIT._replace(place="in optimizer"), WAIT._replace(calls=6.0, place="in backward, after hipMalloc")
+    few = more._replace(calls=2.0, place="outside of markers")
+    ending = "calls a step, 900 us more of the host's time a step; in backward, after hipMalloc"
+    assert said([usual], [usual, more]) == [f"hipStreamSynchronize: 4 -> 10 {ending}"]
+    assert said([usual, more], [usual]) == [f"hipStreamSynchronize: 10 -> 4 {ending.replace('more', 'less')}"]
+    (found,) = said([usual], [usual, more, few])
+    assert found.endswith("; most in backward, after hipMalloc")
+    (found,) = said([WAIT], [usual, more])
+    assert found.endswith("time a step")
+
+
 def test_windows_are_no_equal_units() -> None:
     twice = COPY._replace(calls=8.0, time=40_000.0)
     assert said([COPY], [twice], is_counted=False) == []
@@ -142,6 +156,9 @@ def test_planted_calls_are_named_in_sentences_and_a_table(jobs: dict[str, Path],
     for name in ("hipDeviceSynchronize", "hipMemcpyAsync"):
         assert f"\n{name}: " in sentences
         assert f"\n{name} " in table
+    assert re.search(
+        r"\nhipDeviceSynchronize: .* a step; (most )?in step # / .*, after hip\w+, before \w+\n", sentences
+    )
     document = json.loads(cli("diff", jobs["base"], jobs["calls"], "--json").out)
     (copies,) = (row for row in document["calls"] if row["name"] == "hipMemcpyAsync")
     assert copies["new_each_ns"] > 10 * copies["base_each_ns"]

@@ -182,8 +182,10 @@ def judge(
     alone = (each.finding for each in effects if _goes_beyond(each))
     findings = sorted([*(final[id(each)] for each in reported), *alone], key=partial(_order, rules))
     effects = [each for each in effects if not _goes_beyond(each)]
-    little = tuple(_named(each, name) for each in slight)
-    return Advice(case.job, tuple(findings), tuple(effects), tuple(silent), tuple(unable), little, least)
+    causes = [each.cause for each in effects]
+    told = [each for each in findings if matters(each, least) or each in causes]
+    little = [*(_named(each, name) for each in slight), *(each for each in findings if each not in told)]
+    return Advice(case.job, tuple(told), tuple(effects), tuple(silent), tuple(unable), tuple(little), least)
 
 
 def matters(finding: Finding, least: float) -> bool:

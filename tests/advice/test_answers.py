@@ -6,6 +6,7 @@ import json
 import math
 import shlex
 from collections.abc import Iterator
+from dataclasses import replace
 from html.parser import HTMLParser
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -69,6 +70,18 @@ def test_what_gains_too_little_is_no_nothing(job: Path, cli: Cli, tmp_path: Path
     gain = math.floor(slight["gain_percent"] * 10) / 10
     said = f"Found, but gains less than 15 % of the step: step.outlier ({gain} %)"
     assert all(said in " ".join(texts[form].split()) for form in ("console", "md", "html"))
+
+
+def test_what_a_replay_finds_to_gain_too_little_is_slight(job: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It stays where it explains something else."""
+
+    def replayed(finding: Finding, *_: object) -> Finding:
+        return replace(finding, gain_percent=0.4, gain_bounds=(0.0, 8.0), regained_by="rocpd whatif JOB")
+
+    monkeypatch.setattr("rocpd.advice.judge.replayed", replayed)
+    advice = rocpd.advise(job)
+    assert [finding.rule for finding in advice.findings] == ["comm.straggler"]
+    assert {"step.outlier", "memory.peak"} <= {finding.rule for finding in advice.slight}
 
 
 def test_the_first_lines_are_the_answer(job: Path, cli: Cli) -> None:

@@ -117,7 +117,8 @@ def _divided(concluded: Iterable[Finding], advice: Advice) -> tuple[list[list[Fi
         if finding.rule == _LASTING and (number := of_stragglers.get(_whom(finding))) is not None:
             symptoms[number].append(finding)
         elif is_problem and causes:
-            symptoms[causes[0]].append(finding)
+            effects = {effect.rule for effect in advice.effects(advice.findings[causes[0]])}
+            symptoms[causes[0]] += [] if finding.rule in effects else [finding]
         elif not (is_problem and _rule_of(finding) in said):
             others.append(finding)
     return symptoms, sorted(others, key=lambda finding: finding.verdict is not Verdict.PROBLEM)

@@ -56,6 +56,17 @@ def test_each_cause_is_said_once(report: Report) -> None:
     assert notes["trace"].endswith(f"--start {start / 1e6:.3f}ms --end {end / 1e6:.3f}ms")
 
 
+def test_an_effect_that_a_rule_tells_is_not_told_again(tmp_path: Path) -> None:
+    """Both a rule and an analysis see that communication is exposed, which slow collectives explain."""
+    files = simulate(JobOptions(tmp_path / "job", 4, 2, 10, 11, plant="slow-collectives", counters="few"))
+    with rocpd.connect(files) as session:
+        found, *_ = build(session, ReportOptions()).sections[0].blocks
+    assert isinstance(found, Findings)
+    slow = next(each for each in found.conclusions if each.finding.rule == "comm.slow")
+    (effect,) = (text for word, text in slow.notes if word == "hence")
+    assert "exposed communication takes" in effect
+
+
 def test_a_late_host_is_marked_as_one(tmp_path: Path) -> None:
     """Its rows are framed together, and whether it lasts is a note of what is said of it."""
     simulate(JobOptions(tmp_path / "job", ranks=8, nodes=2, steps=8, seed=3, plant="late-node"))

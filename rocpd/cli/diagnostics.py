@@ -470,10 +470,10 @@ def _as_usage_error(error: typer.TyperException) -> UsageError:
     if isinstance(error, NoSuchOption):
         from rocpd.cli.commands import commands_with
 
+        hints = [f"did you mean {' or '.join(error.possibilities)}?"] if error.possibilities else []
         if owners := commands_with(error.option_name):
-            hint = f"{error.option_name} is an option of {', '.join(f'rocpd {name}' for name in owners)}"
-        elif error.possibilities:
-            hint = f"did you mean {' or '.join(error.possibilities)}?"
+            hints.append(f"{error.option_name} is an option of {', '.join(f'rocpd {name}' for name in owners)}")
+        hint = " ".join(hints) or hint
         return UsageError(f"No such option: {error.option_name}", hint)
     return UsageError(error.format_message(), hint)
 

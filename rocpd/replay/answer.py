@@ -78,7 +78,7 @@ class WhatIf:
     """The gains of changes.
 
     Args:
-        steps: how many steps count; 0: none are marked, and the whole job is one.
+        steps: how many steps count; 0: no two are marked, and the whole job is one.
         matched: share of the time in communication kernels whose partners are known.
         together: with all changes.
         each: with each cause that was found, and without each large part of what a step waits for, which `together`
@@ -143,7 +143,9 @@ def _lines(answer: WhatIf) -> Iterator[str]:
         yield f"  {_less(prediction.gain):>11}  {_between(prediction):<16}  {prediction}{most}"
     if len(others) > _MOST:
         yield f"  and {len(others) - _MOST} more: --format json"
-    counted = f"{amount(answer.steps, 'step')} count" if answer.steps else "no steps are marked: the whole job counts"
+    counted = (
+        f"{amount(answer.steps, 'step')} count" if answer.steps else "no two steps are marked: the whole job counts"
+    )
     known = f"; only {_percent(answer.matched)} of the time of communication is matched: waits for others are missing"
     yield counted + (known if answer.matched < WELL_MATCHED else "")
 

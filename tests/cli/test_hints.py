@@ -56,6 +56,12 @@ def test_a_hint_names_the_job_that_was_named(tmp_path: Path, monkeypatch: pytest
     assert "hint: rocpd record -o JOB" in cli("profile", "my job").err
 
 
+def test_an_option_of_this_command_is_meant_before_one_of_another(cli: Cli) -> None:
+    said = cli("diff", "a", "b", "--steps", "3").err
+    assert "hint: did you mean --step" in said
+    assert "--steps is an option of rocpd top, rocpd simulate" in said
+
+
 def test_a_path_is_a_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
     """A folder with the name of a command is meant where its path says so, and one that is missing is no command."""
     monkeypatch.chdir(tmp_path)

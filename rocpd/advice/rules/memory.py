@@ -64,9 +64,11 @@ def _memory_leak(case: Case) -> Iterator[Finding]:
         steps = _steps_to_full(case, finding)
         full = ""
         if steps is not None:
-            minutes = steps * case.job.step_ns / 60e9
-            lasts = f"{minutes / 60:.2g} hours" if minutes >= 120 else f"{minutes:.2g} minutes"
-            full = f"; memory is full after about {float(f'{steps:.2g}'):,.0f} more steps, in {lasts}"
+            seconds = steps * case.job.step_ns / 1e9
+            units = (("hours", 3600), ("minutes", 60), ("seconds", 1))
+            unit, length = next((one for one in units if seconds >= 2 * one[1]), units[-1])
+            lasts = f"in {seconds / length:.2g} {unit}"
+            full = f"; memory is full after about {float(f'{steps:.2g}'):,.0f} more steps, {lasts}"
         yield replace(finding, text=finding.text + full, evidence={**finding.evidence, "steps_to_full": steps})
 
 

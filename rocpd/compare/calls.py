@@ -233,10 +233,11 @@ def _difference(base: CallUse, new: CallUse, unit_ns: float, is_counted: bool) -
     change = new.time - base.time
     lengths = tuple(use.time / use.calls if use.calls else None for use in (base, new))
     waits = host_call(base.name, base.category) is HostCall.SYNCHRONISE
-    is_number_said = is_counted and is_other_number(base.calls, new.calls) and not _POLLS.fullmatch(base.name)
+    of_host = base.category == HOST  # no calls: how many ranks do such work
+    is_number_said = is_counted and is_other_number(base.calls, new.calls) and not of_host
+    is_number_said = is_number_said and not _POLLS.fullmatch(base.name)
     known = sorted(length for length in lengths if length is not None)
     differs = len(known) == len(lengths) and known[1] >= _OTHER_LENGTH * known[0]
     is_other_length = differs and not waits and abs(change) >= LEAST_TIME * unit_ns
     counts = base.calls, new.calls
-    of_host = base.category == HOST
     return CallDifference(base.name, counts, (lengths[0], lengths[1]), change, is_number_said, is_other_length, of_host)

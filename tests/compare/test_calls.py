@@ -14,6 +14,7 @@ from rocpd.compare.calls import CallDifference, CallUse, compare_calls
 from rocpd.compare.comparison import Comparison, compare
 from rocpd.compare.options import DiffOptions
 from rocpd.compare.run_profile import RankUse, RunProfile
+from rocpd.facts.agent_time import HOST
 from rocpd.simulator import JobOptions, simulate
 from tests.build import GPU, GPU2, TraceBuilder
 from tests.compare.test_diff import STEP, profile_of
@@ -103,6 +104,7 @@ def test_more_calls_and_longer_calls_are_said() -> None:
         (COPY, COPY._replace(time=29_900.0)),  # not half as long again
         (COPY, COPY._replace(time=29_999.0, calls=4.0)),  # less than a hundredth of a step
         (WAIT._replace(name="hipEventQuery"), WAIT._replace(name="hipEventQuery", calls=99.0)),  # it polls
+        (CallUse("host work in x", HOST, 1.0, 30_000.0), CallUse("host work in x", HOST, 0.5, 25_000.0)),  # of one rank
     ],
 )
 def test_what_says_little_is_not_said(base: CallUse, new: CallUse) -> None:

@@ -17,6 +17,7 @@ VERSION = 1
 _MOST = 8  # changes that text names
 _RANKS = 3  # ranks of a part of what binds, too
 _LEAST = 0.01  # of a step, that a part is named for
+_FAR = 1.1  # times as long as its marker
 
 
 @frozen
@@ -84,6 +85,7 @@ class WhatIf:
         each: with each cause that was found, and without each large part of what a step waits for, which `together`
             leaves as it is, the largest gain first; nothing where changes were asked for.
         denied: the rank of which it is not known what it costs; None: there is no such rank.
+        marked_ns: how long a step takes from its marker's start to its end, the mean [ns]; 0 without steps.
     """
 
     steps: int
@@ -91,6 +93,7 @@ class WhatIf:
     together: Prediction
     each: tuple[Prediction, ...] = ()
     denied: Denied | None = None
+    marked_ns: float = 0.0
 
     def document(self) -> dict[str, Any]:
         """Return it as dictionaries, lists and values of JSON: what `--format json` writes."""
@@ -147,6 +150,9 @@ def _lines(answer: WhatIf) -> Iterator[str]:
         f"{amount(answer.steps, 'step')} count" if answer.steps else "no two steps are marked: the whole job counts"
     )
     known = f"; only {_percent(answer.matched)} of the time of communication is matched: waits for others are missing"
+    if answer.steps and together.step_ns > _FAR * answer.marked_ns:
+        counted += f"; from start to end of its marker a step takes {readable(answer.marked_ns, 'ns')}: the rest lies "
+        counted += "between steps, or is GPU work that ends after the last one"
     yield counted + (known if answer.matched < WELL_MATCHED else "")
 
 

@@ -425,11 +425,12 @@ def what_if(
     with session.job.reporting(progress, {**STAGES, Stage.CAUSES: 1} if asked else STAGES):
         replays = read_replays(session, categories, step_marker)
         count, matched = len(replays.steps) if replays.has_steps else 0, replays.job.matched
+        marked = float(replays.blaming.lengths(replays.job.points.time).mean())
         if asked:
             with session.job.course.during(Stage.CAUSES, 1):
-                return WhatIf(count, matched, replays.bound(replays.predict(asked)))
+                return WhatIf(count, matched, replays.bound(replays.predict(asked)), marked_ns=marked)
         *each, together = map(replays.bound, replays.tried(session.job.course))
-    return WhatIf(count, matched, together, tuple(each), replays.found.denied)
+    return WhatIf(count, matched, together, tuple(each), replays.found.denied, marked)
 
 
 def read_replays(session: Federation, categories: Categories | None = None, step_marker: str = STEP_MARKER) -> Replays:

@@ -180,6 +180,20 @@ def test_names_that_nothing_has(words: dict[str, list[str]], hint: str, slowed: 
     assert hint in (error.value.hint or "")
 
 
+@pytest.mark.parametrize(("length", "said"), [(90_000, False), (300_000, True)])
+def test_gpu_work_that_ends_after_its_steps_is_said_to(length: int, said: bool, open_job: OpenJob) -> None:
+    """The host takes 100 us a step, by its markers; the GPU is as fast, or falls behind."""
+    trace = TraceBuilder()
+    for step in range(5):
+        start = 1_000_000 + 100_000 * step
+        trace.region("roctxRangePushA", start, start + 99_000, message=f"step {step}", stack=0)
+        trace.region("hipLaunchKernel", start + 1_000, start + 5_000, stack=step + 1, category="HIP_RUNTIME_API")
+        begin = max(start, 1_000_000 + length * step) + 8_000
+        trace.kernel("gemm", begin, begin + length - 1_000, stack=step + 1)
+    answer = str(open_job(trace).whatif(scale=["compute=0.5"]))
+    assert ("from start to end of its marker a step takes 99.0 us: the rest lies" in answer) == said
+
+
 def test_a_job_without_steps_counts_as_a_whole(open_job: OpenJob) -> None:
     ranks = [Member(number) for number in range(2)]
     for number, member in enumerate(ranks):

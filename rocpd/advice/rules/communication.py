@@ -69,10 +69,13 @@ _STALLS_OF_HOST = (
 def _comm_straggler(case: Case) -> Iterator[Finding]:
     some(case.rows("communication"), COMMUNICATION)
     for finding in case.problems("ranks", VERDICT):
+        late = _late_in(finding)
+        step, window = case.example(late)
         yield replace(
             finding,
             rank=case.job.critical if finding.rank is None else finding.rank,
-            window=case.example(_late_in(finding)).window,
+            step=step if late else None,
+            window=window,
             gain_percent=float(str(finding.evidence["cost_percent"])),
             action=_straggler_action(case, finding),
         )

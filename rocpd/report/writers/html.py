@@ -132,7 +132,8 @@ def _findings(block: model.Findings, here: str) -> Iterator[str]:
         section = section_of(finding.rule) if conclusion.section is None else conclusion.section
         where = f' <a href="#{section}">{section}</a>' if section not in ("", here) else ""
         before = word(finding)
-        said = f"<b>{before}</b>{_text(finding.text)}" if before else _text(finding.text)
+        text = quoted(_text(finding.text))
+        said = f"<b>{before}</b>{text}" if before else text
         kind = finding.verdict if before else "job"
         name = f' id="{conclusion.id}"' if conclusion.id else ""
         yield f'<li class="{kind}"{name}{_place(finding)}>{said}{where}{_notes(conclusion)}</li>\n'

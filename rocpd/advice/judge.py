@@ -271,7 +271,8 @@ def _elsewhere(rule: Rule, case: Case, finding: Finding) -> str:
     if len(ranks) < 2:
         return ""
     count, every = len(ranks), len(case.job.ranks)
-    which = f"all {every} ranks" if count == every else f"{count} of {every} ranks: {listed(ranks, most=8)}"
+    everyone = f"all {every} ranks" if every > 2 else "both ranks"
+    which = everyone if count == every else f"{count} of {every} ranks: {listed(ranks, most=8)}"
     return f"; it is so on {which}"
 
 

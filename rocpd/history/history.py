@@ -117,6 +117,7 @@ _BASE = 12  # runs of the current level that a new one is compared with
 _EXPLAINED = 3  # changes whose profiles are read
 _LINES = 10  # of the first screen
 _BESIDE = 2  # runs of a change of the step: other metrics that change there are what it consists of
+_ALIKE = 0.05  # correlation of neighbours that is said
 _WORTH = 0.03  # a change that should show, for how many runs that takes
 
 
@@ -357,7 +358,7 @@ class JobHistory:
         # Of few runs no level is known: half of them may be after a change.
         newest = self.step.values[-1] if len(self.step.values) < FEWEST else float(self.step.band()[0][-1])
         level = readable(newest, unit_of(self.step.name))
-        dates = f"{date_text(first.at)[:10]} to {date_text(last.at)[:10]}"
+        dates = " to ".join(dict.fromkeys(date_text(each.at)[:10] for each in (first, last)))
         runs, ranks = amount(len(self.entries), "run"), amount(last.ranks, "rank")
         return f"{runs} of {what} on {ranks}, {dates}: {_word(self.step.name)} {level} now"
 
@@ -369,8 +370,9 @@ class JobHistory:
     def _noise(self) -> str:
         fitted = self.step.fit
         needed = runs_needed(self.noise_percent / 100, _WORTH)
-        text = f"runs deviate by {self.noise_percent:.2g} %, neighbours are alike by {fitted.rho:.1f}; "
-        text += f"a change of {_WORTH * 100:.0f} % shows with {needed} runs a side"
+        alike = f" (runs that follow each other correlate by {fitted.rho:.1f})" if fitted.rho >= _ALIKE else ""
+        shows = f"a change of {_WORTH * 100:.0f} % shows with {needed} runs a side"
+        text = f"runs deviate by {self.noise_percent:.2g} %{alike}: {shows}"
         outliers = [int(self.step.places[n]) + 1 for n in fitted.outliers.nonzero()[0]]
         return text + (f"; {amount(len(outliers), 'outlier')}: run {_few(map(str, outliers))}" if outliers else "")
 

@@ -499,7 +499,7 @@ def _newest(entries: Iterable[RunEntry]) -> tuple[list[RunEntry], list[str]]:
 
 def _odd_dates(entries: Sequence[RunEntry]) -> Iterator[str]:
     if undated := [entry.name for entry in entries if entry.date is None]:
-        yield f"{few(undated, _FEW)}: nothing says when it ran: it stands where it was added; --date says so"
+        yield f"{few(undated, _FEW)}: nothing says when, so the order is that of `add`; --date says it"
     odd = {
         "dated after it was added": [entry for entry in entries if entry.at > entry.added + _DAY_NS],
         "dated before ROCm was there": [entry for entry in entries if entry.at < _ROCM_NS],

@@ -87,7 +87,9 @@ def test_order_is_by_date_then_by_what_was_recorded(tmp_path: Path) -> None:
     store.add(tmp_path, [run_of(4)], {}, FIRST + 99 * DAY, FIRST + 9 * DAY)
     found = store.read(tmp_path)
     assert [entry.name for entry in found.entries] == ["run2", "run1", "run3", "run4"]
-    assert any(problem.startswith("run3: nothing says when it ran") for problem in found.problems)
+    assert any(
+        problem.startswith("run3: nothing says when, so the order is that of `add`") for problem in found.problems
+    )
     assert any("run4: dated after it was added" in problem for problem in found.problems)
 
 

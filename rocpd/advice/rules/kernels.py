@@ -132,8 +132,8 @@ def _kernel_unstable(case: Case) -> Iterator[Finding]:
         return
     worst = max(kernels, key=lambda row: int(row["unstable_ns"]))
     text = (
-        f"half of the runs of kernels of rank {case.job.critical} take so much longer than their fast ones that it "
-        f"makes {share:.0f} % of the compute time, most in {short(worst['name'])}"
+        f"kernels of rank {case.job.critical} usually take longer than their fast runs with the same grid: together "
+        f"{share:.0f} % of the compute time, most in {short(worst['name'])}"
     )
     evidence = {name: worst[name] for name in ("name", "unstable_ns", "total_ns")}
     yield case.finding(text, case.of_compute(share), evidence, Confidence.HINT)

@@ -15,7 +15,7 @@ UNSTABLE = {"rank": 0, "name": "unstable", "calls": 100, "total_ns": 4_000_000, 
 def test_time_above_fast_runs_is_what_it_gains() -> None:
     """2.05 of 10 ms, of a step of which 80 % is computing."""
     (finding,) = found(RULE, {"kernel-shapes": [STEADY, UNSTABLE]})
-    assert "makes 20 % of the compute time, most in unstable" in finding.text
+    assert "together 20 % of the compute time, most in unstable" in finding.text
     assert finding.gain_percent == pytest.approx(20.5 * 0.8)
     assert (finding.rank, finding.evidence["unstable_ns"]) == (0, 2_000_000)
 

@@ -296,7 +296,7 @@ DEFINITIONS = {
     "runs 1": "ee73cc32180c",
     "sampled 1": "081f4ead6a13",
     "sampled-with-kernels 1": "4797dfeb8be0",
-    "shapes 2": "f9dbe773b054",
+    "shapes 3": "0a71e7c09907",
     "sites 1": "9ab051183765",
     "span 2": "84ac5015c707",
     "stacks 2": "0cbda8a1105b",

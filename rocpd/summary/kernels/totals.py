@@ -16,18 +16,33 @@ import numpy as np
 
 from rocpd.base import NULL, Ints, Row, UsageError, frozen
 from rocpd.facts import operations
-from rocpd.facts.columns import Names, Select, as_text, batches, group_rows, grouped, number, read_before, statement
+from rocpd.facts.columns import (
+    Names,
+    Select,
+    as_text,
+    batches,
+    group_rows,
+    grouped,
+    number,
+    per_id,
+    read_before,
+    statement,
+)
 from rocpd.facts.occupancy import GpuLimits, KernelNeeds, waves_per_simd
 from rocpd.facts.places import Origins, read_origins
 from rocpd.facts.rank import LANES, LAUNCHES, By, Key, RankReading
+from rocpd.facts.short_names import kernel_name
 from rocpd.facts.spread import Spread, counts_of, spreads_by_group, total
+from rocpd.facts.timeline import covered, union
 from rocpd.federate.run.rank_reader import Fact
 from rocpd.schema.rules.categories import OF_PROGRAMS, domain_of, is_marker
 from rocpd.schema.rules.events import VALID_TIMES, valid_times
 from rocpd.schema.rules.kernel_categories import is_communication, load
 from rocpd.summary import grouping
+from rocpd.summary.findings import Confidence, Finding, Verdict
 from rocpd.summary.reading import AGENT, DIVISIONS, PERCENT, RANK, STATISTICS, RankAnswers, Reading, Tables, statistics
 from rocpd.summary.result import Field, Summary, TableDefinition, by_name, table_of
+from rocpd.table.human import readable
 
 _BYTES = Field("bytes", "bytes", "bytes of the events with valid timestamps")
 _RATE = Field("gib_per_s", "GiB/s", "bytes by time, in 2^30 bytes per second")
@@ -115,6 +130,12 @@ TABLES = by_name(
         Field("median_ns", "ns", "median duration", True),
         Field("unstable_ns", "ns", "time above the 5th percentile up to the median, of all calls, on each GPU", True),
         Field("first_ns", "ns", "duration of the first run, the longest of all GPUs", True),
+        Field(
+            "beside_ns",
+            "ns",
+            "runs beside communication, their median above that of runs alone; NULL: not both are",
+            True,
+        ),
     ),
 )
 
@@ -507,6 +528,9 @@ _Shapes = dict[Row, grouping.Sums]
 """Name, grid, work-group, and the columns from `groups` to `limited_by` -> durations of the runs, and that of the first
 one on a GPU, the longest of all."""
 
+_SLOWED = 0.02  # of the time of all kernels: less is not said
+_FEWEST_ALONE = 5  # runs, whose median says how long a kernel takes
+
 _SYMBOLS = "SELECT id, COALESCE(arch_vgpr_count, 0) + COALESCE(accum_vgpr_count, 0) FROM rocpd_info_kernel_symbol"
 
 _AGENTS = """SELECT id, name, cu_count, simd_count, wave_size, max_waves_per_cu, lds_size FROM agents
@@ -522,10 +546,29 @@ def kernel_shapes(reading: Reading) -> Tables:
         RocpdError: there are no kernels.
     """
     yield (answers := reading.each(_read_shapes, _SHAPES))
-    yield reading.summary(TABLES["kernel-shapes"], grouping.rows_of(grouping.added(answers, "kernels"), _shape_rows))
+    groups = grouping.added(answers, "kernels")
+    yield reading.summary(TABLES["kernel-shapes"], grouping.rows_of(groups, _shape_rows), findings=_slowed(groups))
 
 
-_SHAPES = Fact("shapes", 2, (grouping.Sums, Spread, grouping.Largest))
+def _slowed(groups: Mapping[Key, _Shapes]) -> Iterator[Finding]:
+    """Yield what kernels lose to communication that runs beside them, where that is much."""
+    shapes = [(shape[0], sums) for group in groups.values() for shape, sums in group.items()]
+    longer, every = (sum(map(part, (sums for _, sums in shapes))) for part in (_longer, _time))
+    if not every or longer < _SLOWED * every:
+        return
+    most, _ = max(shapes, key=lambda one: _longer(one[1]))
+    share = f"{longer * 100 / every:.2g} % of the time of all kernels"
+    text = f"kernels take {readable(longer, 'ns')} longer beside communication than alone, {share}"
+    text += f", most in {kernel_name(most or '').short}"
+    evidence = {"beside_ns": longer, "total_ns": every}
+    yield Finding(text, "kernel.beside", Verdict.NOTE, Confidence.LIKELY, evidence=evidence)
+
+
+def _longer(sums: grouping.Sums) -> int:
+    return int(sums[-1])
+
+
+_SHAPES = Fact("shapes", 3, (grouping.Sums, Spread, grouping.Largest))
 
 
 def _read_shapes(reading: RankReading) -> dict[Key, _Shapes]:
@@ -534,7 +577,8 @@ def _read_shapes(reading: RankReading) -> dict[Key, _Shapes]:
     )
     if not len(start):
         return {}
-    shown, _ = operations.kernel_forms(reading, shape[0])
+    shown, full = operations.kernel_forms(reading, shape[0])
+    beside = _beside(reading, full, shape[0], shape[1], start, end)
     registers = {number: int(count) for number, count in reading.reader.rows(_SYMBOLS)}
     gpus = _gpus(reading)
     of_agents: dict[int, _Shapes] = {}
@@ -542,12 +586,40 @@ def _read_shapes(reading: RankReading) -> dict[Key, _Shapes]:
         launched = _shape(shown.get(kernel), sizes, registers.get(kernel, 0), gpus.get(agent))
         durations = end[rows] - start[rows]
         first = grouping.Largest(durations[start[rows].argmin()])
-        grouping.add(of_agents, agent, launched, grouping.Sums((Spread.of(durations), first)))
+        sums = Spread.of(durations), first, *_longer_beside(durations, beside[rows])
+        grouping.add(of_agents, agent, launched, grouping.Sums(sums))
     shapes: dict[Key, _Shapes] = {}
     for agent, of_agent in of_agents.items():
-        for launched, (spread, first) in of_agent.items():
-            grouping.add(shapes, reading.key(agent), launched, grouping.Sums((spread, first, _unstable(spread))))
+        for launched, (spread, first, *longer) in of_agent.items():
+            sums = spread, first, _unstable(spread), *longer
+            grouping.add(shapes, reading.key(agent), launched, grouping.Sums(sums))
     return shapes
+
+
+def _beside(
+    reading: RankReading, names: Mapping[int, str | None], kernel: Ints, agent: Ints, start: Ints, end: Ints
+) -> Ints:
+    """Return how long communication runs beside each dispatch on its agent [ns]; -1: it is communication."""
+    known = load(reading.options.categories)
+    talks = per_id(kernel, lambda number: int(is_communication(known.of(names.get(number))))) == 1
+    beside = np.full(len(start), -1, np.int64)
+    for _, rows in grouped([agent]):
+        others, talking = rows[~talks[rows]], rows[talks[rows]]
+        parts = union(start[talking], end[talking])
+        beside[others] = covered(parts, end[others]) - covered(parts, start[others])
+    return beside
+
+
+def _longer_beside(durations: Ints, beside: Ints) -> tuple[int, int]:
+    """Return how many runs have communication beside them, and how much longer these usually take in all [ns].
+
+    A median leaves out a slow step, in which all take longer.
+    """
+    alone, some = beside == 0, 2 * beside >= np.maximum(durations, 1)
+    if not some.any() or alone.sum() < _FEWEST_ALONE:
+        return 0, 0
+    usual, other = (float(np.median(durations[rows])) for rows in (alone, some))
+    return int(some.sum()), round(int(some.sum()) * (other - usual))
 
 
 def _unstable(spread: Spread) -> int:
@@ -578,7 +650,8 @@ def _shape_rows(key: Key, shapes: Mapping[Row, grouping.Sums]) -> Iterator[Row]:
     every = sum(map(_time, shapes.values()))
     for shape in sorted(shapes, key=lambda shape: (-_time(shapes[shape]), grouping.order_of((shape[0], *shape[1])))):
         name, grid, workgroup, *takes = shape
-        (spread, first, unstable), time = shapes[shape], _time(shapes[shape])
+        (spread, first, unstable, runs, longer), time = shapes[shape], _time(shapes[shape])
         front = (*key, name, *("x".join(map(str, size)) for size in (grid, workgroup)))
         middle = spread.quantile(0.5)
-        yield (*front, spread.calls, time, grouping.percent(time, every), *takes, middle, unstable, int(first))
+        rest = middle, unstable, int(first), longer if runs else None
+        yield (*front, spread.calls, time, grouping.percent(time, every), *takes, *rest)

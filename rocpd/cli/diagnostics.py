@@ -470,10 +470,12 @@ def _as_usage_error(error: typer.TyperException) -> UsageError:
     if isinstance(error, NoSuchOption):
         from rocpd.cli.commands import commands_with
 
-        hints = [f"did you mean {' or '.join(error.possibilities)}?"] if error.possibilities else []
+        near = list(error.possibilities or ())
         if owners := commands_with(error.option_name):
-            hints.append(f"{error.option_name} is an option of {', '.join(f'rocpd {name}' for name in owners)}")
-        hint = " ".join(hints) or hint
+            hint = f"{error.option_name} is an option of {', '.join(f'rocpd {name}' for name in owners)}"
+            hint += f"; this one has {near[0]}" if near else ""
+        elif near:
+            hint = f"did you mean {' or '.join(near)}?"
         return UsageError(f"No such option: {error.option_name}", hint)
     return UsageError(error.format_message(), hint)
 

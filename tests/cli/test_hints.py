@@ -56,10 +56,9 @@ def test_a_hint_names_the_job_that_was_named(tmp_path: Path, monkeypatch: pytest
     assert "hint: rocpd record -o JOB" in cli("profile", "my job").err
 
 
-def test_an_option_of_this_command_is_meant_before_one_of_another(cli: Cli) -> None:
+def test_an_option_of_another_command_leads_to_one_of_this(cli: Cli) -> None:
     said = cli("diff", "a", "b", "--steps", "3").err
-    assert "hint: did you mean --step" in said
-    assert "--steps is an option of rocpd top, rocpd simulate" in said
+    assert "hint: --steps is an option of rocpd top, rocpd simulate; this one has --step\n" in said
 
 
 def test_a_path_is_a_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:

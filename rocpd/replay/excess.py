@@ -31,6 +31,7 @@ _BLOCK = 1 << 16  # points at once
 _SHORT = 1 << 28  # ns: sums of a few such times take four bytes
 _TIMES = (0, 2, 3)
 """Which columns of units are times."""
+_AT_STEPS = 2  # of host work: that up to where a step begins or ends
 _KEYS = 5
 """Which column of units is the first of those that are numbers."""
 
@@ -268,7 +269,8 @@ def _excess(job: JobGraph, steps: Sequence[int]) -> Excess:
         units, of_rank = _of_rank(job, rank, np.array(steps, np.int64))
         unit[slice(*own)] = np.where(of_rank.unit < 0, -1, of_rank.unit + count)
         every.append(units)
-        # What the host does goes with the order of its calls: only ranks with the same kernels have the same.
+        # What the host does goes with the order of its calls: only ranks with the same kernels have the same, but for
+        # the time between steps.
         of_role.append(roles.setdefault(of_rank.role, len(roles)))
         all_moved.append(of_rank.moved)
         seen |= of_rank.steps
@@ -278,8 +280,10 @@ def _excess(job: JobGraph, steps: Sequence[int]) -> Excess:
     units = _UnitsOfRank(*map(np.concatenate, zip(*every, strict=True)))
     del every  # which has all units once more
     # How often it pauses or takes long is chance: one that is slow in all calls would else compare with few others.
-    often = np.where((units.host > 0) & (role != roles.get(None, -1)), -1, units.often)
-    same = (units.host, units.name, often, np.where(units.host > 0, role, -1), units.nth)
+    computes = role != roles.get(None, -1)
+    often = np.where((units.host > 0) & computes, -1, units.often)
+    does = np.where((units.host == 0) | ((units.host == _AT_STEPS) & computes), -1, role)
+    same = (units.host, units.name, often, does, units.nth)
     parts = [_compared(same, units.usual, units.many, len(seen)), (whose, units.many, units.first)]
     shapes = _shapes(job, moved, len(steps))
     rows = [(*parts[0], *parts[1])]
@@ -337,6 +341,7 @@ def _of_rank(job: JobGraph, rank: int, steps: Ints) -> tuple[_UnitsOfRank, _OfRa
     works = counts & (link < 0) & (points.kind != Point.ARRIVAL)
     rows = works.nonzero()[0]
     host, name, step = (points.part[rows] < 0).astype(np.int64), points.name[rows], points.step[rows]
+    host[points.kind[rows] == Point.STEP] = _AT_STEPS
     if agents := job.agents.get(rank):
         agent = per_id(points.lane[rows], lambda lane: agents.get(lane, 0))
         name = name + len(job.names) * np.where(host > 0, 0, agent)

@@ -277,6 +277,17 @@ def test_a_cause_costs_what_the_job_is_faster_without_it(layout: str, plant: str
         assert cause.cost == pytest.approx(with_plant.step_ns - without.step_ns, rel=0.1), seed
 
 
+@pytest.mark.parametrize(("plant", "seed", "who"), [("late-node=900", 7715, (0, 1, 2, 3))])
+def test_a_first_stage_that_is_late_is_waited_for(plant: str, seed: int, who: tuple[int, ...], tmp_path: Path) -> None:
+    """No other stage runs the same kernels."""
+    options: dict[str, Any] = {"ranks": 8, "nodes": 2, "pp": 2, "steps": 12, "seed": seed}
+    late, usual = (blamed(tmp_path / name, plant=name, **options) for name in (plant, "none"))
+    (cause,) = late.causes
+    assert (cause.ranks, cause.mainly) == (who, "host")
+    assert cause.cost == pytest.approx(late.step_ns - usual.step_ns, rel=0.05)
+    assert not usual.causes
+
+
 def test_a_late_host_hides_a_straggler_of_another(tmp_path: Path) -> None:
     """One node comes late; a rank of the other one, which computes longer, costs nothing alone."""
     options = {"seed": 9, "rccl": "none", **LAYOUTS["tensor and data"]}

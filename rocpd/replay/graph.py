@@ -62,6 +62,7 @@ _SEEN = 0.02  # of the points of a kind that may contradict what is inferred of 
 _WOKEN = 50_000  # from what one thread does to another one that waited for it [ns]
 _MUCH_LONGER = 4  # times: of a pause and what another thread did before its end; of a launch and others of its kind
 _UNHINDERED = 10  # one of so many launches waits for no room in its queue
+_FOR_SOMETHING = 100_000  # at the end of waits so long, what ends just before is no chance [ns]
 _PART = 5  # of a call that waits for its copy, or that synchronises: so much of it at most comes after that
 _NEARLY = 0.8  # of the pauses of a thread
 _SYNCHRONISES, _COPIES = (list(HostCall).index(kind) for kind in (HostCall.SYNCHRONISE, HostCall.COPY))
@@ -721,6 +722,11 @@ class _Drawing:
         binds = is_nearest & is_after & (wait == nearest)
         times = counted(binds)
         is_seen = is_kept & (times > 0) & (times * (2 if back else 5) >= unexplained)
+        if not back:  # a rank that is late now and then is waited for then: what ends just before a long wait does
+            is_explained = (is_seen[:, kind] & is_after & (wait <= asked.soon)).any(0)
+            rest = (started > _FOR_SOMETHING) & ~is_explained
+            times = counted(binds & rest & (nearest <= AT_ONCE))
+            is_seen |= is_kept & (times > 0) & (times * 5 >= np.bincount(kind[rest], minlength=size))
         chosen = is_after & (is_seen if back else is_kept)[:, kind]
         for number in np.flatnonzero(chosen.any(1)).tolist():
             (rows,), own = chosen[number].nonzero(), wait[number]

@@ -277,9 +277,11 @@ def test_a_cause_costs_what_the_job_is_faster_without_it(layout: str, plant: str
         assert cause.cost == pytest.approx(with_plant.step_ns - without.step_ns, rel=0.1), seed
 
 
-@pytest.mark.parametrize(("plant", "seed", "who"), [("late-node=900", 7715, (0, 1, 2, 3))])
+@pytest.mark.parametrize(
+    ("plant", "seed", "who"), [("late-node=900", 7715, (0, 1, 2, 3)), ("host-stall=9000", 7754, (3,))]
+)
 def test_a_first_stage_that_is_late_is_waited_for(plant: str, seed: int, who: tuple[int, ...], tmp_path: Path) -> None:
-    """No other stage runs the same kernels."""
+    """No other stage runs the same kernels; and what a later one waits for then, it waits for in no other step."""
     options: dict[str, Any] = {"ranks": 8, "nodes": 2, "pp": 2, "steps": 12, "seed": seed}
     late, usual = (blamed(tmp_path / name, plant=name, **options) for name in (plant, "none"))
     (cause,) = late.causes

@@ -435,11 +435,17 @@ class Blaming:
 
     @functools.cached_property
     def hosts_of_ranks(self) -> list[str]:
-        """Name of the host of each rank, empty where it is unknown; of a slower half, as of one socket, its ranks."""
+        """Name of the host of each rank, empty where it is unknown; of a slower half, as of one socket, its ranks.
+
+        Where more than half are slower, hosts are as usual among them.
+        """
         names = [self.job.hosts.get(rank) or "" for rank in self.ranks]
-        apart = trend.slower_half(self._longer, _LEAST * self.step_ns)
+        kinds = (self.by_step(self.beyond.longer, partial(self._compares, what)) for what in (0, 1))
+        parts = (trend.slower_part(longer, _LEAST * self.step_ns) for longer in kinds)
+        apart = next((part for part in parts if part), [])
         inside = {names[column] for column in apart}
-        if not inside & {"", *(name for column, name in enumerate(names) if column not in apart)}:
+        are_hosts = not inside & {"", *(name for column, name in enumerate(names) if column not in apart)}
+        if are_hosts and len(apart) * 2 <= len(names):
             return names
         together = listed([self.ranks[column] for column in apart])
         return [together if column in apart else name for column, name in enumerate(names)]

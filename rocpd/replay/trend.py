@@ -16,7 +16,7 @@ _FAR = 4.0  # deviations from other steps
 _STALL, _ONSET = 0.02, 0.03  # of a step, that a rank stalls or drifts, or takes longer from some step on, at least
 _LEAST_APART = 4  # steps before and after an onset
 _HARDLY = 0.25  # of what a rank takes longer after an onset, what it does before
-_APART = 4  # times as far from others as from each other, lie ranks of a slower half
+_APART = 4  # times as far from others as from each other, lie ranks of a slower part
 _LEAST_TO_DRIFT, _DRIFTS = 8, 0.8  # steps; how well what takes longer goes with the number of the step
 
 
@@ -109,8 +109,8 @@ def quarters(count: int) -> tuple[slice, slice]:
     return slice(count // 4), slice(count - count // 4, None)
 
 
-def slower_half(longer: Floats, least: float) -> list[int]:
-    """Return the half of the ranks that take far longer than all others; nothing where there is no such half.
+def slower_part(longer: Floats, least: float) -> list[int]:
+    """Return half of the ranks, or more but for two, that take far longer than all others; nothing where none do.
 
     None of them stands out, as each of fewer does.
 
@@ -118,14 +118,14 @@ def slower_half(longer: Floats, least: float) -> list[int]:
         longer: what each takes longer than others usually do.
         least: by so much longer.
     """
-    half, rest = divmod(longer.shape[1], 2)
-    if half < 2 or rest:
-        return []
     usual = np.median(longer, axis=0)
     order = np.argsort(usual, kind="stable")
-    less, more = usual[order[:half]], usual[order[half:]]
-    is_far = more[0] - less[-1] > max(_APART * max(np.ptp(less), np.ptp(more)), least)
-    return sorted(order[half:].tolist()) if is_far else []
+    gaps = np.diff(usual[order])[1 : len(order) // 2]
+    if not len(gaps):
+        return []
+    cut = 2 + int(gaps.argmax())
+    apart = max(np.ptp(usual[order[:cut]]), np.ptp(usual[order[cut:]]))
+    return sorted(order[cut:].tolist()) if gaps.max() > max(_APART * apart, least) else []
 
 
 def onset(longer: Floats, step_ns: float) -> int | None:

@@ -301,6 +301,13 @@ def test_a_rank_that_is_slow_at_times_takes_as_much_longer_as_its_steps(tmp_path
         ((1, 6, 11, 16), 40, "whether it comes again is not known: seen in steps 1, 6, 11, 16"),
         ((1, 2, 3, 4), 4, "whether it comes again is not known: seen in steps 1, 2, 3, 4"),
         ((2, 4, 6, 8), 9, "it comes every 2nd step: 2, 4, 6, 8"),
+        ((2, 6, 7, 10, 14, 18), 20, "it comes every 4th step: 2, 6, 10, 14, 18; besides in step 7"),
+        ((2, 6, 7, 10, 14), 17, "whether it comes again is not known: seen in steps 2, 6, 7, 10, 14"),
+        (
+            (1, 3, 4, 8, 9, 13, 18, 23, 28, 33),
+            35,
+            "it comes every 5th step: 3, 8, 13, 18, 23, 28, 33; besides in steps 1, 4, 9",
+        ),
         (tuple(range(0, 99, 11)), 98, "it comes every 11th step: 0, 11, 22, 33, 44, 55, 66, 77 …"),
         (tuple(range(0, 99, 23)), 98, "it comes every 23rd step: 0, 23, 46, 69, 92"),
     ],

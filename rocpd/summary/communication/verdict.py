@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import NamedTuple
 
 import numpy as np
@@ -408,10 +408,25 @@ def _mostly(kernel: str) -> str:
 
 def comes_again(stalls: Sequence[int], last: int, noun: str = "step") -> str:
     """Say whether a rank stalls again: it does where many stalls are equally far apart, up to the last step."""
-    steps, every = noun if len(stalls) == 1 else f"{noun}s", spacing(stalls, _REGULAR)
-    if not every or last - stalls[-1] >= every:
-        return f"whether it comes again is not known: seen in {steps} {few_steps(stalls)}"
-    return f"it comes every {ordinal(every)} {noun}: {few_steps(stalls)}"
+    if not (again := _regular(stalls, last)):
+        return f"whether it comes again is not known: seen in {_in_steps(stalls, noun)}"
+    others = [step for step in stalls if step not in again]
+    besides = f"; besides in {_in_steps(others, noun)}" if others else ""
+    return f"it comes every {ordinal(again[1] - again[0])} {noun}: {few_steps(again)}{besides}"
+
+
+def _regular(stalls: Sequence[int], last: int) -> Sequence[int]:
+    """Return the most stalls that are equally far apart, up to the last step; each other one takes one more of them."""
+    most: Sequence[int] = ()
+    for every in {after - before for before, after in pairwise(stalls)} - {1}:  # two of so many are neighbours
+        for end in (step for step in stalls if last - step < every):
+            back = takewhile(set(stalls).__contains__, range(end, stalls[0] - 1, -every))
+            most = max(most, list(back)[::-1], key=len)
+    return most if len(most) * 2 - len(stalls) >= _REGULAR else ()
+
+
+def _in_steps(steps: Sequence[int], noun: str) -> str:
+    return f"{noun}{'s'[: len(steps) > 1]} {few_steps(steps)}"
 
 
 def spacing(steps: Sequence[int], fewest: int) -> int:

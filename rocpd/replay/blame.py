@@ -16,15 +16,15 @@ from typing import NamedTuple
 import numpy as np
 
 from rocpd.base import Flags, Floats, Ints, by_key
-from rocpd.facts.columns import per_id
+from rocpd.facts.columns import numbered, per_id
 from rocpd.facts.communication.collectives import listed
 from rocpd.facts.timeline import COMPUTE, COPIES, owned
 from rocpd.facts.units import LEAST_STEPS, slow_beyond
 from rocpd.replay import trend
 from rocpd.replay.causes import OF_COMPUTE, OF_HOST, PARTS, STALLS, Blame, Cause, CauseKind
-from rocpd.replay.chance import LEAST_TO_TELL, LIKELY, chance_of
+from rocpd.replay.chance import LEAST_TO_TELL, LIKELY, chance_among, chance_of
 from rocpd.replay.denied import denied
-from rocpd.replay.excess import Excess
+from rocpd.replay.excess import Excess, are_alike
 from rocpd.replay.job import JobGraph
 from rocpd.replay.points import Edge, Point, add_to, no_times, places_of
 
@@ -34,10 +34,6 @@ _MOST_CAUSES = 10
 _MOST_STEPS = 8
 _SHOWN = 0.1  # of what a step lost: where nothing grew by that much, nothing is said to have grown
 _MAIN = 0.5  # of what a step lost, that one rank explains
-_SECOND = 4  # times: the chance of a second comparison, so that both together err hardly more often than the first
-_ALIKE = 0.5  # of the share by which others take longer in a step: kernels are alike
-_NEARLY_ALL = 0.9  # of the time of kernels
-_FEWEST_OF_HOST = 3  # ranks, that say how far those of one host lie apart
 _FEWEST_LINKS = 3  # that compare, so that most of them say what is usual
 _HALF = 0.5  # of what the suspect takes longer, that others do which do about as much
 _AT_ONCE = 1 << 16  # points
@@ -254,7 +250,7 @@ class Blaming:
         lasting = less[rows] - np.where(self.stalled[rows] & (less[rows] != 0), self.beyond.passing_alone(rows), 0)
         return self.beyond.as_usual(lasting, rows)
 
-    def _stalling_of(self, rows: slice) -> Ints:
+    def _stalling_of(self, rows: slice | Ints) -> Ints:
         """Return the time that some points take longer where their rank stalls [ns]."""
         return np.where(self.stalled[rows], self.beyond.passing_alone(rows), 0)
 
@@ -395,16 +391,40 @@ class Blaming:
             del times
         waiting = (self.waits - waits) / self.waited if self.waited else 0.0
         self.now, self.waits = None if self.removed.any() else now - cost, waits
-        return replace(self._cause(candidates[worst]), cost=cost // len(self.steps), waiting=waiting)
+        cause = self._as_it_costs(candidates[worst], now, cost)
+        return replace(cause, cost=cost // len(self.steps), waiting=waiting)
+
+    def _as_it_costs(self, candidate: _Candidate, now: int, cost: int) -> Cause:
+        """Return a cause by what of it costs: compute, copies, calls, in stalls or not, that nobody waits for are out.
+
+        Args:
+            candidate: what may be all of these.
+            now: how long all steps take with it [ns].
+            cost: how much of that it costs.
+        """
+        less, least = self._less(candidate), _LEAST * self.step_ns * len(self.steps)
+        rows = less.nonzero()[0]
+        name = np.where(self.what[rows] == 1, self.job.points.name[rows], -2 - self.what[rows])
+        stalling = self._stalling_of(rows)
+        takes = np.append(less[rows] - stalling, stalling)
+        part = numbered(np.tile(name, 2), np.arange(len(takes)) // max(1, len(rows)))
+        sums = np.bincount(part, takes)
+        large = [each for each in np.argsort(-sums).tolist() if sums[each] >= least]
+        for each in large[: len(large) if len(large) > 1 else 0]:
+            rest = less.copy()
+            rest[rows] -= np.where(part == each, takes, 0).reshape(2, -1).sum(0)
+            if cost - (now - self.spent(self.job.replay_without(self.removed, rest))) < min(least, _MAIN * cost):
+                less = rest
+        return self._cause(candidate, less)
 
     def _candidates(self) -> Iterator[_Candidate]:
         """Yield what may be to blame besides what is removed."""
         yield from self._of_ranks()
         yield from self._of_hosts()
         left = self._left(self._transfers_longer(self.moved), self.moved)
-        less, most = (self.by_link(each, self.moved).sum(0) / len(self.steps) for each in (left, np.maximum(left, 0)))
+        less, most = (self.by_link(each, self.moved).sum(0) for each in (left, np.maximum(left, 0)))
         for link in self._those(less):
-            yield _Candidate(CauseKind.LINK, self.job.links[link].ranks, str(link), self._total(most[link]))
+            yield _Candidate(CauseKind.LINK, self.job.links[link].ranks, str(link), round(most[link]))
 
     def _of_ranks(self) -> Iterator[_Candidate]:
         """Yield the ranks that take longest."""
@@ -412,9 +432,9 @@ class Blaming:
         for _, here in self.of_ranks(self.ranks):
             left = self._left(self._own_of(here), here)[self.counts[here] & (self.what[here] < 3)]
             sums.append((int(left.sum()), int(np.maximum(left, 0).sum())))
-        less, most = np.array(sums).reshape(-1, 2).T / len(self.steps)
+        less, most = np.array(sums).reshape(-1, 2).T
         for column in self._those(less):
-            yield _Candidate(CauseKind.RANK, (self.ranks[column],), "", self._total(most[column]))
+            yield _Candidate(CauseKind.RANK, (self.ranks[column],), "", round(most[column]))
 
     def _left(self, beyond: Ints, rows: slice | Ints) -> Ints:
         """Return what some points still take longer: of a rank of a host that is removed, what its others do not."""
@@ -456,13 +476,10 @@ class Blaming:
         numbers = dict(zip(self.ranks, np.unique(self.hosts_of_ranks, return_inverse=True)[1].tolist(), strict=True))
         return self.beyond.beyond_others(per_id(self.beyond.units.rank, lambda rank: numbers.get(rank, -1)))
 
-    def _total(self, mean: float) -> int:
-        """Return the sum of all steps of a mean of them [ns]."""
-        return round(mean * len(self.steps))
-
-    def _those(self, sums: Floats) -> list[int]:
-        """Return the columns that take most, as far as that may be worth a replay."""
-        return [column for column in np.argsort(-sums)[:_TRIED].tolist() if sums[column] > _LEAST / 2 * self.step_ns]
+    def _those(self, sums: Floats | Ints) -> list[int]:
+        """Return the columns that take most in all steps, as far as that may be worth a replay."""
+        least = _LEAST / 2 * self.step_ns * len(self.steps)
+        return [column for column in np.argsort(-sums)[:_TRIED].tolist() if sums[column] > least]
 
     @functools.cached_property
     def moved(self) -> Ints:
@@ -480,7 +497,7 @@ class Blaming:
             for _, here in self.of_ranks(host.ranks):
                 stalls.append(int(self._stalling_with(host, here)[self.removed[here] == 0].sum()))
             if name in self._lasting_hosts or min(stalls) >= _LEAST / 2 * self.step_ns * len(self.steps):
-                yield host._replace(most=self._total(most[columns].sum()) + sum(stalls))
+                yield host._replace(most=round(most[columns].sum() * len(self.steps)) + sum(stalls))
 
     @functools.cached_property
     def _lasting_hosts(self) -> frozenset[str]:
@@ -578,10 +595,15 @@ class Blaming:
         together = np.append(self.stalls[:, [self.column[rank] for rank in cause.ranks]].all(1), False)
         return np.where(together[self.at[here]], self._stalling_of(here), 0)
 
-    def _cause(self, candidate: _Candidate) -> Cause:
-        """Return what a candidate takes longer for, and whether that lasts; its cost is not known yet."""
+    def _cause(self, candidate: _Candidate, less: Ints | None = None) -> Cause:
+        """Return what a candidate takes longer for, and whether that lasts; its cost is not known yet.
+
+        Args:
+            candidate: the candidate.
+            less: what of it counts [ns]; None: all.
+        """
         kind, ranks, name, _ = candidate
-        less = self._less(candidate)
+        less = self._less(candidate) if less is None else less
         takes = self._takes(less, len(ranks), len(self.steps))
         cause = Cause(kind, ranks, name, 0, takes, self._largest(less, len(self.steps)), 0.0)
         cause = replace(cause, chance=self._chance(cause))
@@ -599,7 +621,7 @@ class Blaming:
         _, known, _ = (each[columns].sum() for each in self._computing)
         more, in_stalls = self._computes_longer(candidate), 0.0
         for _, here in self.of_ranks(ranks):
-            in_stalls += int(self._stalling_with(candidate, here)[less[here] != 0].sum())
+            in_stalls += int(np.minimum(self._stalling_with(candidate, here), less[here]).sum())
         longer = float(more / max(known - more, 1))
         stalled = in_stalls / max(1.0, float(less.sum())) if len(stalls) else 0.0
         cause = replace(cause, stalls=tuple(stalls.tolist()), stalled=stalled, longest=longest, longer=longer)
@@ -677,24 +699,16 @@ class Blaming:
         return (self.job.names[int(sums.argmax())], round(float(sums.max()) / steps)) if len(sums) else ("", 0)
 
     def _are_alike(self, longer: Ints, points: Ints) -> bool:
-        """Whether kernels of some points take longer by much the same share, small ones aside; `longer`: by how much.
-
-        Nearly all of the time is in kernels that do, and the one that grew most did not grow by clearly more.
-        """
+        """Whether kernels of some points take longer by much the same share; `longer`: by how much."""
         computes = (self.what[points] == 0) & (self.job.points.name[points] >= 0)
         names, work = (column[points[computes]] for column in (self.job.points.name, self.job.points.work))
-        more, every = (np.bincount(names, times, 1) for times in (longer[computes], work))
-        usual = every - more
-        share = more.sum() / max(usual.sum(), 1)
-        grew = usual[more > _ALIKE * share * usual].sum()
-        most, (more_others, others) = more.argmax(), (more.sum() - more.max(), usual.sum() - usual[more.argmax()])
-        is_clear = more[most] * others * _ALIKE >= more_others * usual[most]
-        return bool(grew >= _NEARLY_ALL * usual.sum() and not is_clear)
+        return are_alike(*(np.bincount(names, times, 1) for times in (longer[computes], work)))
 
     def _chance(self, cause: Cause) -> float:
         """Return whether a cause lasts, by what it takes longest for."""
         if cause.kind is CauseKind.LINK:
-            alike = self._alike(int(cause.name))
+            shapes = self.beyond.shapes
+            alike = (shapes == shapes[int(cause.name)]).nonzero()[0].tolist()  # itself among them
             rows = self.moved[self.beyond.is_compared(self.moved)]
             series = self.by_link(self.beyond.longer(rows), rows)
             series = np.where(self._stalls_of_links, np.median(series, axis=0), series)
@@ -705,28 +719,13 @@ class Blaming:
         usual = np.median(series, axis=0)
         series = np.where(self.stalls, usual, series)  # what a rank takes longer at times is no property of it
         if cause.kind is CauseKind.RANK:
-            return self._chance_of_rank(series, self.column[cause.ranks[0]])
+            column = self.column[cause.ranks[0]]
+            chance = chance_among(series, column, self.hosts_of_ranks)
+            # Of one that drifts neighbours are alike as it grows, not by chance.
+            is_clear = self.drifts[column] and trend.stands_out(self._longer)[column]
+            return min(chance, LIKELY) if is_clear else chance
         here = np.isin(self.ranks, cause.ranks)
         return chance_of(np.column_stack([series[:, here].mean(1), series[:, ~here]]), 0)
-
-    def _chance_of_rank(self, series: Floats, column: int) -> float:
-        """Return how likely it is that a rank lies so far above all others, or above those of its host, whichever less.
-
-        Where hosts differ, that is how far ranks lie apart, and would hide one that is slower than all of its host.
-        """
-        chance = chance_of(series, column)
-        if self.drifts[column] and trend.stands_out(self._longer)[column]:
-            chance = min(chance, LIKELY)  # neighbours are alike as it grows, not by chance
-        numbers, ranks = np.unique(self.hosts_of_ranks, return_inverse=True, return_counts=True)[1:]
-        if len(ranks) < 2 or ranks.min() < _FEWEST_OF_HOST:
-            return chance
-        usual = [np.median(series[:, numbers == number], axis=1) for number in range(len(ranks))]
-        within = chance_of(series - np.column_stack(usual)[:, numbers], column)
-        return min(chance, _SECOND * within)
-
-    def _alike(self, link: int) -> list[int]:
-        """Return the links that compare with one, itself among them."""
-        return [int(number) for number in (self.beyond.shapes == self.beyond.shapes[link]).nonzero()[0]]
 
     @functools.cached_property
     def _computing(self) -> tuple[Floats, Floats, Floats]:

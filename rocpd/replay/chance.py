@@ -8,6 +8,8 @@ others lie apart, whichever is more. Single outliers count no more than the larg
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from rocpd.base import Floats
@@ -23,6 +25,8 @@ _FAR = 4.0  # deviations: further away is an outlier
 _NORMAL = 1.4826  # deviation by median distance
 _MOST_ALIKE = 0.99
 _MOST_FREEDOM = 300  # from there on Student's t hardly changes
+_SECOND = 4  # times: the chance of a second comparison, so that both together err hardly more often than the first
+_FEWEST_OF_HOST = 3  # ranks, that say how far those of one host lie apart
 _FEW = 3  # series whose means say nothing of how far apart they are
 
 
@@ -57,6 +61,24 @@ def chance_of(series: Floats, column: int) -> float:
     if not error:
         return 0.0 if more > 0 else 1.0
     return float(min(1.0, count * survival(more / error, freedom)))
+
+
+def chance_among(series: Floats, column: int, hosts: Sequence[str]) -> float:
+    """Return how likely it is that a series lies so far above all others, or above those of its host, whichever less.
+
+    Where hosts differ, that is how far series lie apart, and would hide one that is above all of its host.
+
+    Args:
+        series: a row for each step, a column for each rank.
+        column: of which it is asked.
+        hosts: name of the host of each rank.
+    """
+    numbers, ranks = np.unique(hosts, return_inverse=True, return_counts=True)[1:]
+    chance = chance_of(series, column)
+    if len(ranks) < 2 or ranks.min() < _FEWEST_OF_HOST:
+        return chance
+    usual = [np.median(series[:, numbers == number], axis=1) for number in range(len(ranks))]
+    return min(chance, _SECOND * chance_of(series - np.column_stack(usual)[:, numbers], column))
 
 
 def tamed(series: Floats) -> Floats:

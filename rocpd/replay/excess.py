@@ -25,6 +25,8 @@ from rocpd.replay.points import Point, narrowed, places_of, small
 Column = TypeVar("Column", Ints, Flags)
 
 _ALIKE = 0.03  # of what ranks compute in a step: by so much more or less at most steps differ by chance
+_OF_SHARE = 0.5  # of the share by which others take longer in a step: kernels are alike
+_NEARLY_ALL = 0.9  # of the time of kernels
 _SHARE = 1 << 20  # one, of shares in whole numbers
 _FEWEST = 3  # steps that make a median
 _BLOCK = 1 << 16  # points at once
@@ -427,6 +429,23 @@ def _shapes(job: JobGraph, moved: Ints, steps: int) -> Ints:
     ]
     numbers: dict[tuple[float, ...], int] = {}
     return np.array([numbers.setdefault(shape, len(numbers)) for shape in shapes], np.int64)
+
+
+def are_alike(more: Ints, every: Ints) -> bool:
+    """Whether kernels take longer by much the same share, small ones aside.
+
+    Nearly all of the time is in kernels that do, and the one that grew most did not grow by clearly more.
+
+    Args:
+        more: how much longer each takes.
+        every: how long.
+    """
+    usual = every - more
+    share = more.sum() / max(usual.sum(), 1)
+    grew = usual[more > _OF_SHARE * share * usual].sum()
+    most, (more_others, others) = more.argmax(), (more.sum() - more.max(), usual.sum() - usual[more.argmax()])
+    is_clear = more[most] * others * _OF_SHARE >= more_others * usual[most]
+    return bool(grew >= _NEARLY_ALL * usual.sum() and not is_clear)
 
 
 def _medians(group: Ints, values: Ints) -> Ints:

@@ -184,3 +184,20 @@ def test_the_step_is_named_from_which_on_ranks_are_slow(ranks: tuple[int, ...], 
     assert f" longer, from step {first} on; " in finding.text
     assert finding.evidence["since_step"] == first
     assert "stalls" not in finding.evidence
+
+
+@pytest.mark.parametrize(
+    ("plant", "why"),
+    [
+        (Plant("late", 1000, (3,), (7,)), "its host takes 1.00 ms longer (time between steps) in 1 of 20 steps; "),
+        (Plant("late", 150, (3,)), "its host takes 150 us longer (time between steps), most in 20 of 20 steps; "),
+        (Plant("compute", 10, (3,)), "computes 9.8 % longer, most in 20 of 20 steps; "),
+    ],
+)
+def test_what_nobody_waits_for_is_no_reason(plant: Plant, why: str, tmp_path: Path) -> None:
+    """A pause of each step in the midst of launches, while the GPU has work, is longer than what costs time."""
+    shape, harmless = Shape(steps=20, seed=1), Plant("stall", 500, (3,))
+    assert _gain(shape, [harmless], [harmless]) == pytest.approx(0, abs=1000)
+    (finding,) = (each for each in _said(shape, [plant, harmless], tmp_path) if each.rule == "comm.straggler")
+    assert why in finding.text
+    assert finding.evidence["cost_ns"] == pytest.approx(_gain(shape, [plant, harmless], [plant]), rel=ERROR)

@@ -6,6 +6,8 @@ what is usual for each of them. So what a point takes is what others usually tak
 (a straggler, a slow host, a slow link), plus what it took more in this step (a stall, a slow step). A step that has
 more to compute on most ranks, for longer sequences, takes a slow one as much longer. Ranks are compared
 in what they do equally often in a step, name by name: the stages of a pipeline in the layers that all of them have.
+Peers, which meet in collectives alone, have the same to do: where some run a kernel oftener, it compares from one
+collective to the next, and what few of them have there is more work.
 """
 
 from __future__ import annotations
@@ -16,11 +18,11 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from rocpd.base import Codes, Flags, Floats, Ints, frozen
+from rocpd.base import Codes, Flags, Floats, Ints, by_key, frozen
 from rocpd.facts.columns import distinct, first_of, nth_of, numbered, per_id, runs
 from rocpd.facts.timeline import COMPUTE
 from rocpd.replay.job import JobGraph
-from rocpd.replay.points import Point, narrowed, places_of, small
+from rocpd.replay.points import Edge, Point, narrowed, places_of, small
 
 Column = TypeVar("Column", Ints, Flags)
 
@@ -222,7 +224,7 @@ def excess(job: JobGraph, steps: Sequence[int], *, are_pieces: bool = False) -> 
         steps: numbers of the steps that count.
         are_pieces: whether they are pieces of the trace, which may hold parts of several steps.
     """
-    found = _excess(job, steps)
+    found = _excess(job, steps, np.zeros(0, np.int64) if are_pieces else None)
     found = _with_common_of_places(found, job) if are_pieces else _with_common(found, job, np.array(steps, np.int64))
     job.give_back()
     return found
@@ -262,13 +264,15 @@ def _with_common(found: Excess, job: JobGraph, steps: Ints) -> Excess:
     return replace(found, common=common, shares=np.append(1.0, 1 + share)) if share.any() else found
 
 
-def _excess(job: JobGraph, steps: Sequence[int]) -> Excess:
+def _excess(job: JobGraph, steps: Sequence[int], uneven: Ints | None = None) -> Excess:
+    """Return the same as if no step had more work than usual; `uneven`: names of kernels that peers differ in."""
+    peers = _peers(job, np.array(steps, np.int64)).tolist()
     unit = np.full(len(job.points), -1, small(len(job.points)))
     every: list[_UnitsOfRank] = []
-    roles: dict[object, int] = {}
+    roles: dict[frozenset[tuple[int, int]] | None, int] = {}
     of_role, all_moved, seen, count = [], [], set[int](), 0
     for rank, own in job.own.items():
-        units, of_rank = _of_rank(job, rank, np.array(steps, np.int64))
+        units, of_rank = _of_rank(job, rank, np.array(steps, np.int64), uneven if rank in peers else None)
         unit[slice(*own)] = np.where(of_rank.unit < 0, -1, of_rank.unit + count)
         every.append(units)
         # What the host does goes with the order of its calls: only ranks with the same kernels have the same, but for
@@ -277,6 +281,9 @@ def _excess(job: JobGraph, steps: Sequence[int]) -> Excess:
         all_moved.append(of_rank.moved)
         seen |= of_rank.steps
         count += len(units.host)
+    of_peers = [list(roles)[role] for role, rank in zip(of_role, job.own, strict=True) if rank in peers]
+    if uneven is None and len(names := _uneven(of_peers)):
+        return _excess(job, steps, names)
     sizes, moved = [len(units.host) for units in every], np.concatenate(all_moved)
     role, whose = (np.repeat(narrowed(np.array(numbers, np.int64)), sizes) for numbers in (of_role, list(job.own)))
     units = _UnitsOfRank(*map(np.concatenate, zip(*every, strict=True)))
@@ -286,7 +293,9 @@ def _excess(job: JobGraph, steps: Sequence[int]) -> Excess:
     often = np.where((units.host > 0) & computes, -1, units.often)
     does = np.where((units.host == 0) | ((units.host == _AT_STEPS) & computes), -1, role)
     same = (units.host, units.name, often, does, units.nth)
-    parts = [_compared(same, units.usual, units.many, len(seen)), (whose, units.many, units.first)]
+    name = numbered(units.name)
+    run = np.where(often < -1, np.bincount(name[first_of(numbered(name, whose))])[name], 0)
+    parts = [_compared(same, units.usual, units.many, len(seen), run), (whose, units.many, units.first)]
     shapes = _shapes(job, moved, len(steps))
     rows = [(*parts[0], *parts[1])]
     if len(moved):
@@ -335,8 +344,8 @@ class _OfRank(NamedTuple):
     steps: frozenset[int]
 
 
-def _of_rank(job: JobGraph, rank: int, steps: Ints) -> tuple[_UnitsOfRank, _OfRank]:
-    """Return the units of a rank in some steps."""
+def _of_rank(job: JobGraph, rank: int, steps: Ints, uneven: Ints | None) -> tuple[_UnitsOfRank, _OfRank]:
+    """Return the units of a rank in some steps; `uneven`: names of kernels that compare between two collectives."""
     own = slice(*job.own[rank])
     points, link = job.points.take(own), job.link[own]
     counts = np.isin(points.step, steps)
@@ -349,6 +358,10 @@ def _of_rank(job: JobGraph, rank: int, steps: Ints) -> tuple[_UnitsOfRank, _OfRa
         name = name + len(job.names) * np.where(host > 0, 0, agent)
     key = numbered(host, name)
     often = _often(key, len(steps))
+    if uneven is not None:
+        segment = _segments(job, rank, rows, step)
+        often = np.where((host == 0) & np.isin(points.name[rows], uneven) & (segment >= 0), -2 - segment, often)
+        key = numbered(key, often)
     nth = nth_of((key, step))
     unit = numbered(key, nth)
     first = first_of(unit)
@@ -366,6 +379,37 @@ def _of_rank(job: JobGraph, rank: int, steps: Ints) -> tuple[_UnitsOfRank, _OfRa
         frozenset(each for each in times if each[1]) if len(computes) else None,
         frozenset(distinct(step.astype(np.int64)).tolist()),
     )
+
+
+def _peers(job: JobGraph, steps: Ints) -> Ints:
+    """Return the ranks that meet others in collectives, and only there: one with more kernels has more of their work.
+
+    Those that send, or may, are stages of a pipeline, which differ in their kernels by what they are.
+    """
+    talks = (job.points.kind == Point.TRANSFER).nonzero()[0]
+    talks = talks[np.isin(job.points.step[talks], steps)]
+    rank, sends = job.rank_of(talks), np.array([*(link.sends for link in job.links), True])
+    return np.setdiff1d(rank, rank[sends[job.link[talks]]])
+
+
+def _uneven(roles: Sequence[frozenset[tuple[int, int]] | None]) -> Ints:
+    """Return the names of kernels that some ranks run oftener than others."""
+    known = [role for role in roles if role]
+    often = by_key(each for role in known for each in role)
+    return np.array([name for name, some in often.items() if some != some[:1] * len(known)], np.int64)
+
+
+def _segments(job: JobGraph, rank: int, rows: Ints, step: Ints) -> Ints:
+    """Return after how many collectives of their steps some points of a rank are launched; -1: nobody knows."""
+    first, last = job.own[rank]
+    edges = slice(*job.edges.first[[first, last]].tolist())
+    some = edges.start + (job.edges.kind[edges] == Edge.LAUNCH).nonzero()[0]
+    launched = np.full(last - first, -1)
+    launched[job.edges.target(some) - first] = job.edges.source[some] - first
+    comes = np.sort(launched[job.points.kind[first:last] == Point.ARRIVAL])
+    begins = per_id(step, lambda number: job.steps.get(rank, {}).get(number, (first, 0))[0] - first)
+    after, before = (np.searchsorted(comes, at) for at in (launched[rows], begins))
+    return np.where(launched[rows] < 0, -1, np.maximum(after - before, 0))
 
 
 def _often(group: Ints, steps: int) -> Ints:
@@ -386,7 +430,7 @@ def _of_links(job: JobGraph, moved: Ints, shape: Ints) -> tuple[Ints, tuple[Any,
     return unit, (*columns, nothing, nothing, count, moved[first])
 
 
-def _compared(same: tuple[Ints, ...], usual: Ints, count: Ints, steps: int) -> tuple[Any, ...]:
+def _compared(same: tuple[Ints, ...], usual: Ints, count: Ints, steps: int, run: Ints | int = 0) -> tuple[Any, ...]:
     """Return the columns of units, up to `place`.
 
     Args:
@@ -394,12 +438,15 @@ def _compared(same: tuple[Ints, ...], usual: Ints, count: Ints, steps: int) -> t
         usual: the median of the points of each [ns].
         count: how many these are.
         steps: in how many steps there are such points.
+        run: how many ranks run what each is, where most of these may do without; else 0.
     """
     usual = np.where(count * 2 < steps, 0, usual)  # what few steps have is not usual
     kind = narrowed(numbered(*same))
     others, known = _medians_of_others(kind, usual, np.arange(len(usual)))
+    few = (usual > 0) & (np.bincount(kind)[kind] * 2 < run)
+    others, place, known = np.where(few, 0, others), np.where(known & ~few, kind, -1), known | few
     lasting, reference = np.where(known, usual - others, 0), np.where(known, others, usual)
-    return usual, np.full(len(usual), steps >= _FEWEST), reference, lasting, known, np.where(known, kind, -1)
+    return usual, np.full(len(usual), steps >= _FEWEST), reference, lasting, known, place
 
 
 def _shapes(job: JobGraph, moved: Ints, steps: int) -> Ints:

@@ -70,11 +70,13 @@ class Link:
         name: number of the kernel's name.
         is_inferred: whether no calls say so: two ranks that send to others at one time look like two that communicate,
             and what they wait for those like a slow transfer.
+        sends: whether one sends to the other, as stages of a pipeline do.
     """
 
     ranks: tuple[int, ...]
     name: int
     is_inferred: bool
+    sends: bool
 
 
 @frozen
@@ -488,7 +490,7 @@ class _Joining:
     def _link(self, group: Sequence[Channel], name: int) -> Link:
         ranks = tuple(sorted({member.rank for member in group}))
         is_known = self.clocks.is_whole(tuple(group)) and all(member.is_recorded for member in group)
-        return Link(ranks, name, not is_known)
+        return Link(ranks, name, not is_known, any(member.role for member in group))
 
     def _ends_of(self, member: Channel) -> tuple[Ints, Ints]:
         """Return the points at which the kernels of a channel start, and those at which they end."""

@@ -102,7 +102,8 @@ class Plant:
 
     Args:
         kind: `compute`: kernels take `size` % longer; `stall`: the host does nothing for `size` us in the middle of a
-            step; `late`: it comes `size` us late to a step; `link`: transfers of a group take `size` times as long.
+            step; `late`: it comes `size` us late to a step; `link`: transfers of a group take `size` times as long;
+            `kernels`: in so many layers there is one kernel more.
         ranks: whom it strikes, of a link the group.
         steps: when; none: always.
     """
@@ -259,7 +260,7 @@ class Rank:
 
     def _layer(self, layer: int) -> None:
         self._exchange("ep", SMALL, blocks=True)
-        for n in range(self._shape.kernels):
+        for n in range(self._shape.kernels + (layer < self._planted("kernels"))):
             if (layer, n) == (self._shape.layers // 2, 0):
                 self.now, self._stall = self.now + self._stall, 0
             self._launch("compute", self._shape.micros)

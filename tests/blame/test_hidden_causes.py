@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import rocpd
 from rocpd.base import RocpdError
-from rocpd.summary.findings import Finding
+from rocpd.summary.findings import Finding, Verdict
 from tests.blame.cases import Case, made
 from tests.blame.generator import Job, Plant, Shape
 
@@ -201,3 +202,30 @@ def test_what_nobody_waits_for_is_no_reason(plant: Plant, why: str, tmp_path: Pa
     (finding,) = (each for each in _said(shape, [plant, harmless], tmp_path) if each.rule == "comm.straggler")
     assert why in finding.text
     assert finding.evidence["cost_ns"] == pytest.approx(_gain(shape, [plant, harmless], [plant]), rel=ERROR)
+
+
+@pytest.mark.parametrize(("ranks", "more"), [((3,), 2), ((3,), 4), ((3, 4), 3)])
+@pytest.mark.parametrize("layout", [{}, {"tp": 4, "nodes": 2, "rccl": "sizes"}, {"ep": 4, "rccl": "sizes"}])
+def test_a_rank_with_more_kernels_has_more_work(
+    layout: dict[str, Any], ranks: tuple[int, ...], more: int, tmp_path: Path
+) -> None:
+    """They lie in some layers, and what comes after these is the same again."""
+    shape = Shape(seed=4, **layout)
+    plants = [Plant("kernels", more, (rank,)) for rank in ranks]
+    said = [each for each in _said(shape, plants, tmp_path) if each.rule == "comm.straggler"]
+    assert {each.rank for each in said} == {*ranks}
+    cost = _gain(shape, plants, plants[:1])
+    if len(ranks) > 1:
+        cost = _gain(shape, plants, plants) - _gain(shape, plants, plants[1:])
+    for finding in said:
+        assert finding.evidence["cost_ns"] == pytest.approx(cost, rel=ERROR)
+        assert f"it has more work: {100 * more / 25:.2g} % more work-items" in finding.text
+
+
+def test_a_stage_with_more_kernels_is_no_straggler(tmp_path: Path) -> None:
+    """Stages differ by what they are: nobody else does as much."""
+    shape = Shape(pp=2, layers=2, rccl="sizes")
+    (finding,) = (
+        each for each in _said(shape, [Plant("kernels", 1, (4, 5, 6, 7))], tmp_path) if each.rule == "comm.straggler"
+    )
+    assert finding.verdict is not Verdict.PROBLEM

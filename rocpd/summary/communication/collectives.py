@@ -154,7 +154,7 @@ TABLES = by_name(
 _MOSTLY = 2 / 3  # of what a rank computes longer
 _MATTERS = 0.01  # of what a peer takes
 _LEAST_SAMPLES = 3
-_OTHER_ROLE = 0.1  # of the dispatches of a rank: where so many are of other kernels, two do other work
+_OTHER_ROLE = 0.2  # of the dispatches of a rank: where so many are of other kernels, two do other work
 _EXPLAINED = 3  # ranks and hosts to blame: each takes reading two files
 _CUT = 0.5  # of a step: so many more of its kernels one of two ranks may have between the same steps
 

@@ -29,6 +29,7 @@ _MOST_PROCESSES = 8  # each holds one rank's columns
 _LONG_S = 0.001  # of a statement: on a small file it takes a third of that
 _BATCHES = 8  # of each process: it must not wait long for the last ones
 _BATCH_BYTES = 8 << 20  # of files: sending a task takes as long as working on 0.1 MB
+_MANY = 512  # ranks: short work on them takes several times as long as processes take to start
 _SHORT_BYTES = 2 << 20  # of a rank: work on it ends soon when it is not wanted any more, and leaves little memory
 
 
@@ -146,7 +147,7 @@ class Local:
     def _process_count(self, tasks: Sequence[RankTask[Answer]]) -> int:
         count = self._processes
         size = sum(sizes_of(tasks))
-        if size < sum(task.brief_bytes for task in tasks):
+        if len(tasks) < _MANY and size < sum(task.brief_bytes for task in tasks):
             return 1
         if count is None:
             count = min(usable_cores(), _MOST_PROCESSES) if size >= self._limits.process_bytes else 1

@@ -256,7 +256,7 @@ class _Drawing:
             (work, ops.duration, zeros),
             (np.where(host.is_step, Point.STEP, Point.HOST), np.where(communicates, Point.TRANSFER, Point.OPERATION),
              zeros + Point.ARRIVAL),
-            (host.thread, ops.stream, ops.stream[talks]),
+            (numbered(host.thread), ops.stream, ops.stream[talks]),
             (self._host_names(), ops.name, ops.name[talks]),
             (self.host_step, self.step, self.step[talks]),
             (np.full(first, -1), self.kinds, self.kinds[talks]),

@@ -75,7 +75,7 @@ class Points(EqualColumns):
         work: how long it takes from the latest of what it waits for: of an operation, or of the host [ns].
         lag: what is not explained by that [ns].
         kind: number in `Point`.
-        lane: stream of operations, thread of the host.
+        lane: stream of operations, number of the thread in its rank of the host.
         name: number in the names: of an operation, of the call at the end of a piece of host work; -1: none.
         step: number of the step, -1 outside of steps.
         part: number in `KINDS` of an operation; -1: the host.

@@ -271,10 +271,12 @@ class Blaming:
             some: returns which of these count.
         """
         sums = np.zeros((len(self.ranks), len(self.steps)))
+        edges = np.array([0, *(end for _, end in self.job.own.values())])
+        rank = np.array([self.column.get(rank, 0) for rank in self.job.own]) * len(self.steps)
         for low in range(0, len(self.counts), _AT_ONCE):
             here = slice(low, low + _AT_ONCE)
             rows = (some(here) & self.counts[here] & (self.what[here] < 3)).nonzero()[0]
-            at = np.searchsorted(self.ranks, self.job.rank_of(low + rows)) * len(self.steps) + self.at[here][rows]
+            at = np.repeat(rank, np.diff(edges.clip(low, here.stop)))[rows] + self.at[here][rows]
             sums += np.bincount(at, values(here)[rows], sums.size).reshape(sums.shape)
         return np.ascontiguousarray(sums.T)
 
@@ -606,17 +608,17 @@ class Blaming:
         less = self._less(candidate) if less is None else less
         takes = self._takes(less, len(ranks), len(self.steps))
         cause = Cause(kind, ranks, name, 0, takes, self._largest(less, len(self.steps)), 0.0)
-        cause = replace(cause, chance=self._chance(cause))
         if kind is CauseKind.LINK:
-            return self._of_link(cause, less)
+            return self._of_link(replace(cause, chance=self._chance_of_link(int(name))), less)
+        series = self.by_step_for(PARTS.index(cause.mainly))
+        cause = replace(cause, chance=self._chance(cause, series))
         own = np.concatenate([here.start + np.flatnonzero(self.counts[here]) for _, here in self.of_ranks(ranks)])
         if cause.mainly == OF_COMPUTE and self._are_alike(less[own], own):
             cause = replace(cause, largest=("", cause.largest[1]))
         columns = [self.column[rank] for rank in ranks]
         stalls = self.steps[self.stalls[:, columns].all(1)]
         longest = int(np.isin(self._longer_now().argmax(1), columns).sum())
-        mainly = self.by_step_for(PARTS.index(cause.mainly))[:, columns].mean(1)
-        onset = trend.onset(mainly, self.step_ns)
+        onset = trend.onset(series[:, columns].mean(1), self.step_ns)
         since = None if onset is None else int(self.steps[onset])
         _, known, _ = (each[columns].sum() for each in self._computing)
         more, in_stalls = self._computes_longer(candidate), 0.0
@@ -704,18 +706,17 @@ class Blaming:
         names, work = (column[points[computes]] for column in (self.job.points.name, self.job.points.work))
         return are_alike(*(np.bincount(names, times, 1) for times in (longer[computes], work)))
 
-    def _chance(self, cause: Cause) -> float:
-        """Return whether a cause lasts, by what it takes longest for."""
-        if cause.kind is CauseKind.LINK:
-            shapes = self.beyond.shapes
-            alike = (shapes == shapes[int(cause.name)]).nonzero()[0].tolist()  # itself among them
-            rows = self.moved[self.beyond.is_compared(self.moved)]
-            series = self.by_link(self.beyond.longer(rows), rows)
-            series = np.where(self._stalls_of_links, np.median(series, axis=0), series)
-            return chance_of(series[:, alike], alike.index(int(cause.name)))
-        what = PARTS.index(cause.mainly)
-        series = self.by_step_for(what)
-        series -= np.median(series, axis=1)[:, None]  # steps that are long on all ranks alike are nobody's
+    def _chance_of_link(self, link: int) -> float:
+        """Return how likely chance makes a link as slow."""
+        alike = (self.beyond.shapes == self.beyond.shapes[link]).nonzero()[0].tolist()  # itself among them
+        rows = self.moved[self.beyond.is_compared(self.moved)]
+        series = self.by_link(self.beyond.longer(rows), rows)
+        series = np.where(self._stalls_of_links, np.median(series, axis=0), series)
+        return chance_of(series[:, alike], alike.index(link))
+
+    def _chance(self, cause: Cause, series: Floats) -> float:
+        """Return how likely chance makes ranks take as long, by what each (column) takes longer in each step [ns]."""
+        series = series - np.median(series, axis=1)[:, None]  # steps that are long on all ranks alike are nobody's
         usual = np.median(series, axis=0)
         series = np.where(self.stalls, usual, series)  # what a rank takes longer at times is no property of it
         if cause.kind is CauseKind.RANK:

@@ -62,10 +62,6 @@ class Edge(enum.IntEnum):
     COLLECTIVE = 6
 
 
-INFERRED = (Edge.BETWEEN_STREAMS, Edge.BETWEEN_THREADS)
-"""Edges that no record says, but times."""
-
-
 @frozen
 class Points(EqualColumns):
     """Points of a rank, or of a job, in order: each comes after all that it waits for.

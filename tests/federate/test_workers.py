@@ -8,12 +8,14 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
 
 import rocpd
 from rocpd.base import RocpdError
+from rocpd.federate.run import local
 from rocpd.federate.run.pool import ConnectionCache
 from rocpd.federate.run.workers import Here, Workers
 from rocpd.simulator import JobOptions, simulate
@@ -129,3 +131,15 @@ def test_clocks_of_small_files_are_read_where_they_are_open(tmp_path: Path, monk
     monkeypatch.setattr(Workers, "each", lambda *_: pytest.fail("a process was started"))
     with rocpd.connect(files, jobs=2) as session:
         assert session.alignment.clocks
+
+
+def test_those_of_many_are_read_by_processes_and_say_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = list(simulate(JobOptions(out=tmp_path / "job", ranks=4, nodes=2, steps=2)))
+    with rocpd.connect(files, jobs=2) as session:
+        expected = session.alignment
+    each, calls = Workers.each, count()
+    monkeypatch.setattr(local, "_MANY", 4)
+    monkeypatch.setattr(Workers, "each", lambda *asked: next(calls) >= 0 and each(*asked))
+    with rocpd.connect(files, jobs=2) as session:
+        assert session.alignment == expected
+    assert next(calls)

@@ -94,12 +94,15 @@ def added(
     Raises:
         RocpdError: there is nothing of that.
     """
-    groups: dict[Key, dict[What, Sum]] = {}
-    for _, part in answers:
-        merge_groups(groups, part)
+    groups: dict[Key, dict[What, Sum]] = together(part for _, part in answers)
     if not groups:
         raise nothing(what, hint)
     return groups
+
+
+def together(answers: Iterable[Mapping[Any, Any]]) -> Any:
+    """Return the sums of answers, by key, or by division and what is counted, as one answer."""
+    return parts_added([[answer] for answer in answers], 1)[0]
 
 
 def all_added(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -42,7 +42,20 @@ from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import Fact, RankReader
 from rocpd.schema.rules.events import valid_times
 from rocpd.schema.rules.kernel_names import KernelNames
-from rocpd.summary.grouping import Largest, Sums, add, added, all_added, in_order, merge, most_first, nothing, order_of
+from rocpd.summary.grouping import (
+    Largest,
+    Sums,
+    add,
+    added,
+    all_added,
+    in_order,
+    merge,
+    most_first,
+    nothing,
+    order_of,
+    parts_added,
+    together,
+)
 from rocpd.summary.reading import RankAnswers, Reading, Tables
 from rocpd.summary.result import Field, Summary, by_name, table_of
 
@@ -235,13 +248,17 @@ def _is_counted(reading: RankReading) -> bool:
 
 
 def each_program(
-    reading: Reading, work: Callable[[Measured, Rank, Options], Answer], needs_values: bool = False
+    reading: Reading,
+    work: Callable[[Measured, Rank, Options], Answer],
+    add_up: Callable[[Sequence[Answer]], Answer],
+    needs_values: bool = False,
 ) -> tuple[RankAnswers[Answer | Measured | None], Iterator[tuple[Rank, Answer]]]:
     """Return what is asked of each rank, and the answers: of each rank, and of the passes of each program together.
 
     Args:
         reading: what to read.
         work: a module-level function or a `functools.partial` of one; it and what it returns can be pickled.
+        add_up: makes one answer of several.
         needs_values: ranks without counter values are left out.
     """
     programs = reading.every_pass.job.programs
@@ -249,7 +266,14 @@ def each_program(
     task: Callable[[RankReading], Answer | Measured | None]
     task = partial(_counted, work=work, in_passes=in_passes, needs_values=needs_values)
     answers = reading.with_passes().each(task)
+    if not programs:
+        answers.adding(partial(_added, add_up=add_up))
     return answers, _programs(answers, work, programs)
+
+
+def _added(answers: Sequence[Any], add_up: Callable[[Sequence[Answer]], Answer]) -> Answer | None:
+    known = [answer for answer in answers if answer is not None]
+    return add_up(known) if known else None
 
 
 def _programs(
@@ -315,7 +339,8 @@ def counters(reading: Reading) -> Tables:
         RocpdError: no dispatch has counter values.
     """
     units: dict[str | None, str] = {}
-    yield (answers := reading.with_passes().each(_read_counters, _COUNTED))
+    answers = reading.with_passes().each(_read_counters, _COUNTED)
+    yield answers if reading.every_pass.job.programs else answers.adding(_counted_in_all)
     divisions = added(_counted_once(reading, answers, units), *_NOT_COUNTED)
     rows = (
         (*key, kernel, counter, units[counter] or None, *_cell_row(cells[kernel, counter]))
@@ -324,6 +349,14 @@ def counters(reading: Reading) -> Tables:
     )
     yield reading.summary(TABLES["counters"], rows)
     yield _wide(reading, divisions, units)
+
+
+def _counted_in_all(answers: Sequence[_OfRank]) -> _OfRank:
+    """Return the values and units of several ranks as one answer."""
+    units: dict[str | None, str | None] = {}
+    for _, of_rank in answers:
+        units |= {counter: unit or units.get(counter) for counter, unit in of_rank.items()}
+    return together(divisions for divisions, _ in answers), units
 
 
 def _counted_once(
@@ -411,7 +444,7 @@ def collected(reading: Reading) -> Tables:
     Raises:
         RocpdError: nothing was.
     """
-    answers, programs = each_program(reading, _of_program)
+    answers, programs = each_program(reading, _of_program, partial(parts_added, count=3))
     yield answers
     covered, passes, times = all_added(programs, 3, *_NOT_COUNTED)
     rows = []

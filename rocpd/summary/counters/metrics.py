@@ -27,7 +27,7 @@ from rocpd.schema.calculated import Argument, CalculatedTable
 from rocpd.schema.rules.kernel_categories import Categories, is_communication, load
 from rocpd.summary.counters.counters import are_counted, each_program, not_counted
 from rocpd.summary.findings import Confidence, Finding, Verdict
-from rocpd.summary.grouping import Sums, merge, order_of
+from rocpd.summary.grouping import Sums, merge, order_of, parts_added, together
 from rocpd.summary.reading import DIVISIONS, RankAnswers, Reading, Tables
 from rocpd.summary.result import Field, Summary, by_name, table_of
 from rocpd.summary.run import columns_of, divided_by, division, planned, run_planned
@@ -165,7 +165,7 @@ def measured_in(
 ) -> tuple[RankAnswers[KernelGroups | Measured | None], Iterator[tuple[Rank, KernelGroups]]]:
     """Return what is asked of ranks for some panels, and the answers, as `each_program`."""
     work = partial(_of_measured, panels=tuple(panels))
-    return each_program(reading, work, needs_values=_WITHOUT_COUNTERS not in panels)
+    return each_program(reading, work, together, needs_values=_WITHOUT_COUNTERS not in panels)
 
 
 def of_panels(programs: Iterable[tuple[Rank, KernelGroups]]) -> KernelGroups:
@@ -360,15 +360,9 @@ def derived(reading: Reading) -> Tables:
     Raises:
         RocpdError: there are no counter values, or none of a GPU whose formulas are known.
     """
-    sums: _Rows = {}
-    formulas: _Formulas = {}
-    missing: _Missing = {}
-    answers, programs = each_program(reading, _of_program)
+    answers, programs = each_program(reading, _of_program, _of_programs)
     yield answers
-    for _, (of_rank, formulas_in_rank, missing_in_rank) in programs:
-        merge(sums, of_rank)
-        formulas = formulas_in_rank | formulas
-        missing |= missing_in_rank
+    sums, formulas, missing = _of_programs([of_rank for _, of_rank in programs])
     if not sums and not missing:
         raise nothing_known(are_counted(reading))
     rows = []
@@ -383,7 +377,20 @@ def derived(reading: Reading) -> Tables:
     yield Summary.whole(TABLES["derived-missing"], lacking)
 
 
-def _of_program(counted: Measured, rank: Rank, options: Options) -> tuple[_Rows, _Formulas, _Missing]:
+_Derived = tuple[_Rows, _Formulas, _Missing]
+
+
+def _of_programs(every: Sequence[_Derived]) -> _Derived:
+    """Return the answers of several as one; a formula is that of the first that has it."""
+    formulas: _Formulas = {}
+    missing: _Missing = {}
+    for _, formulas_in_rank, missing_in_rank in every:
+        formulas = formulas_in_rank | formulas
+        missing |= missing_in_rank
+    return together(of_rank for of_rank, *_ in every), formulas, missing
+
+
+def _of_program(counted: Measured, rank: Rank, options: Options) -> _Derived:
     sums: _Rows = {}
     formulas: _Formulas = {}
     missing: _Missing = {}
@@ -412,7 +419,7 @@ def roofline(reading: Reading) -> Tables:
         UsageError: the file of measured rates has none.
     """
     roofs = _measured(reading.options.roofs)
-    answers, programs = each_program(reading, _of_roofline, needs_values=True)
+    answers, programs = each_program(reading, _of_roofline, partial(parts_added, count=2), needs_values=True)
     yield answers
     times: dict[str | None, int] = {}
     groups = of_panels(_counting(programs, times))

@@ -150,8 +150,8 @@ def calls(reading: Reading) -> Tables:
     if reading.options.flat:
         yield from functions(reading, "calls")
         return
-    yield (answers := reading.each(_read_trees, _TREES))
-    names, trees = grown(reading, answers)
+    yield (answers := reading.each(_read_trees, _TREES).adding(_all_grown))
+    names, trees, *_ = grown(reading, answers)
     front = (RANK, THREAD) if reading.by is By.RANK else DIVISIONS[reading.by]
     rows = (row for key, tree in in_order(trees) for row in _rows(key, tree, names, is_lane(reading, key)))
     yield Summary(TABLES["calls"], (*front, *TABLES["calls"].fields), rows, tree=True)
@@ -162,26 +162,19 @@ def is_lane(reading: Reading, key: Key) -> bool:
     return reading.by in LANES and key[-1] is not None
 
 
-def grown(reading: Reading, answers: Iterable[tuple[Rank, RankTrees]]) -> tuple[Names, dict[Key, CallTree]]:
-    """Return one tree per division (by rank: per rank and thread) of the trees of ranks.
+def grown(reading: Reading, answers: Iterable[tuple[Rank, RankTrees]]) -> RankTrees:
+    """Return the trees of all ranks, one per division (by rank: per rank and thread).
 
     Raises:
         RocpdError: there are no regions.
     """
-    names = Names()
-    trees: dict[Key, CallTree] = {}
-    unlinked = operations = 0
-    for _, rank in answers:
-        unlinked, operations = unlinked + rank.unlinked, operations + rank.operations
-        codes = names.adopt(rank.names)
-        for key, tree in rank.trees.items():
-            trees.setdefault(key, CallTree()).graft(tree, codes)
-    if not trees:
+    every = _all_grown([of_rank for _, of_rank in answers])
+    if not every.trees:
         raise nothing("regions")
-    if unlinked:
-        launched = f"{unlinked} of {operations} operations were launched"
+    if every.unlinked:
+        launched = f"{every.unlinked} of {every.operations} operations were launched"
         reading.session.note(f"calls: {launched} by no region of the selection")
-    return names, trees
+    return every
 
 
 class RankTrees(NamedTuple):
@@ -191,6 +184,17 @@ class RankTrees(NamedTuple):
     trees: dict[Key, CallTree]
     operations: int
     unlinked: int
+
+
+def _all_grown(ranks: Sequence[RankTrees]) -> RankTrees:
+    """Return the trees of several ranks as one answer."""
+    names = Names()
+    trees: dict[Key, CallTree] = {}
+    for rank in ranks:
+        codes = names.adopt(rank.names)
+        for key, tree in rank.trees.items():
+            trees.setdefault(key, CallTree()).graft(tree, codes)
+    return RankTrees(names.texts, trees, *(sum(counts) for counts in zip(*(rank[2:] for rank in ranks), strict=True)))
 
 
 _TREES = Fact("call trees", 2, (RankTrees, CallTree))
@@ -261,17 +265,17 @@ def _paths(around: Ints, tree: Ints, name: Ints, thread: Ints) -> tuple[Ints, In
     return number[path], order[first[come]]
 
 
-def _rows(key: Key, tree: CallTree, names: Names, is_lane: bool) -> Iterator[Row]:
+def _rows(key: Key, tree: CallTree, names: list[str | None], is_lane: bool) -> Iterator[Row]:
     """Yield the rows of a tree, each after the one above it, the longest first."""
     paths, gpus = [*tree.paths], tree.inclusive_gpu()
     total_cpu = sum(cpu for (above, _), (_, cpu, *_) in zip(paths, tree.sums, strict=True) if above < 0)
     places: dict[int, tuple[int | None, int]] = {-1: (None, -1)}  # number and depth
-    for row in tree.walk(lambda row: (-tree.sums[row][1], names.texts[paths[row][1]] or "")):
+    for row in tree.walk(lambda row: (-tree.sums[row][1], names[paths[row][1]] or "")):
         (above, name), (calls, cpu, cpu_self, gpu_self) = paths[row], tree.sums[row]
         parent, depth = places[above]
         places[row] = len(places), depth + 1
         on_cpu = (None, None, None) if is_lane else (calls, cpu, cpu_self)
-        node = (len(places) - 1, parent, depth + 1, names.texts[name])
+        node = (len(places) - 1, parent, depth + 1, names[name])
         yield (*key, *node, *on_cpu, gpus[row], gpu_self, percent(cpu, total_cpu))
 
 
@@ -281,15 +285,15 @@ def functions(reading: Reading, name: str = "functions") -> Tables:
     Raises:
         RocpdError: there are no regions.
     """
-    yield (answers := reading.each(_read_trees, _TREES))
-    names, trees = grown(reading, answers)
+    yield (answers := reading.each(_read_trees, _TREES).adding(_all_grown))
+    names, trees, *_ = grown(reading, answers)
     sums: dict[Key, dict[int, Sums]] = {}
     lanes: dict[Key, bool] = {}
     for key, tree in trees.items():
         merged = key[:1] if reading.by is By.RANK else key  # by rank the trees of threads are apart
         lanes[merged] = is_lane(reading, key)
         _add(sums.setdefault(merged, {}), tree)
-    rows = [row for key, of_key in in_order(sums) for row in _function_rows(key, of_key, names.texts, lanes[key])]
+    rows = [row for key, of_key in in_order(sums) for row in _function_rows(key, of_key, names, lanes[key])]
     fields = (*DIVISIONS[reading.by], *TABLES["functions"].fields)
     yield Summary(replace(TABLES["functions"], name=name), fields, rows)
 
@@ -488,11 +492,11 @@ def _profiles_of_calls(reading: Reading) -> Iterator[FlameProfile]:
     Raises:
         RocpdError: there are no regions.
     """
-    names, trees = grown(reading, reading.each(_read_trees, _TREES))
+    names, trees, *_ = grown(reading, reading.each(_read_trees, _TREES))
     for key, tree in in_order(trees):
         paths: dict[int, list[str]] = {-1: []}
         for row, (above, name) in enumerate(tree.paths):
-            paths[row] = [*paths[above], names.texts[name] or "?"]
+            paths[row] = [*paths[above], names[name] or "?"]
         for unit, place in ((_GPU, 3),) if is_lane(reading, key) else ((_CPU, 2), (_GPU, 3)):
             yield FlameProfile(
                 _labels(reading, key), unit, [(paths[row], tree.sums[row][place]) for row in tree.walk()]

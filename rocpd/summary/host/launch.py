@@ -42,7 +42,19 @@ from rocpd.federate.run.rank_reader import Fact
 from rocpd.schema.rules.kernel_categories import load
 from rocpd.schema.rules.steps import is_step
 from rocpd.summary.findings import Confidence, Finding, Verdict
-from rocpd.summary.grouping import Sums, add, all_added, in_order, merge, most_first, nothing, percent, ratio, rows_of
+from rocpd.summary.grouping import (
+    Sums,
+    add,
+    all_added,
+    in_order,
+    merge,
+    most_first,
+    nothing,
+    parts_added,
+    percent,
+    ratio,
+    rows_of,
+)
 from rocpd.summary.reading import AGENT, RANK, Reading, Tables
 from rocpd.summary.result import Field, Picture, Summary, by_name, table_of
 from rocpd.table.human import readable
@@ -157,7 +169,7 @@ def launch(reading: Reading) -> Tables:
     times = reading.asking(replace(reading.options, by=By.AGENT)).times()
     work = partial(_read_launches, step=is_step(reading.options.step_marker))
     given = {rank: (of_clock.tolist(), times.get(rank)) for rank, of_clock in of_clocks.items()}
-    yield (answers := reading.each(work, _LAUNCHING, given=given))
+    yield (answers := reading.each(work, _LAUNCHING, given=given).adding(partial(parts_added, count=4)))
     sums, delays, queues, spent = all_added(answers, 4, "kernels or copies")
     if not delays and any(operations for operations, *_ in sums.values()):
         raise nothing("operation has a call that launched it")

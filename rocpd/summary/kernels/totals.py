@@ -501,7 +501,7 @@ def marker_kernels(reading: Reading) -> Tables:
 
 
 def _of_each_agent(reading: Reading, table: TableDefinition, fields: Sequence[Field]) -> Tables:
-    yield (answers := reading.each(_read_agents, _OF_AGENTS))
+    yield (answers := reading.each(_read_agents, _OF_AGENTS).adding(grouping.together))
     places = grouping.added(answers, "kernels")
     yield Summary(
         table, fields, grouping.rows_of(places, lambda key, sums: _rows(key, grouping.most_first(sums, _time)))
@@ -545,7 +545,7 @@ def kernel_shapes(reading: Reading) -> Tables:
     Raises:
         RocpdError: there are no kernels.
     """
-    yield (answers := reading.each(_read_shapes, _SHAPES))
+    yield (answers := reading.each(_read_shapes, _SHAPES).adding(grouping.together))
     groups = grouping.added(answers, "kernels")
     yield reading.summary(TABLES["kernel-shapes"], grouping.rows_of(groups, _shape_rows), findings=_slowed(groups))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 import re
 from collections.abc import Iterator, Mapping
+from functools import partial
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from rocpd.facts.regions import calls_of
 from rocpd.facts.spread import Spread, total
 from rocpd.facts.units import RankTime, of_steps, read_first
 from rocpd.federate.run.rank_reader import Fact
-from rocpd.summary.grouping import Sums, add, all_added, in_order, most_first, ratio, rows_of
+from rocpd.summary.grouping import Sums, add, all_added, in_order, most_first, parts_added, ratio, rows_of
 from rocpd.summary.kernels.totals import gib_per_s
 from rocpd.summary.reading import RANK, Reading, Tables
 from rocpd.summary.result import Field, Summary, by_name, table_of
@@ -100,7 +101,8 @@ def copy_rates(reading: Reading) -> Tables:
         RocpdError: no copies with valid timestamps.
     """
     read_first(reading.session, reading.options.step_marker)  # the slowest ones are on the time line
-    yield (answers := reading.each(_read_rates, _RATED, given=of_steps(reading.times())))
+    answers = reading.each(_read_rates, _RATED, given=of_steps(reading.times()))
+    yield answers.adding(partial(parts_added, count=3))
     sizes, pairs, slowest = all_added(answers, 3, "memory copies")
     yield reading.summary(TABLES["copy-sizes"], rows_of(sizes, _size_rows))
     yield reading.summary(TABLES["copy-pairs"], rows_of(pairs, _pair_rows))
@@ -204,7 +206,8 @@ def copy_calls(reading: Reading) -> Tables:
     Raises:
         RocpdError: no copies with valid timestamps.
     """
-    yield (answers := reading.each(_read_calls, _COPYING, given=of_steps(reading.times())))
+    answers = reading.each(_read_calls, _COPYING, given=of_steps(reading.times()))
+    yield answers.adding(partial(parts_added, count=2))
     sums, steps = all_added(answers, 2, "memory copies")
     rows = (row for key, kinds in in_order(sums) for row in _call_rows(key, kinds, steps.get(key, 0)))
     yield reading.summary(TABLES["copy-calls"], rows)

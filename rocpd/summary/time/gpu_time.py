@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field, replace
 from functools import partial
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -31,7 +31,7 @@ from rocpd.federate.run.rank_reader import Fact
 from rocpd.schema.rules.kernel_categories import Categories, load
 from rocpd.schema.rules.steps import is_step
 from rocpd.summary.findings import Confidence, Finding, Verdict
-from rocpd.summary.grouping import Sums, Total, in_order, merge, percent, ratio, rows_of
+from rocpd.summary.grouping import Sums, Total, in_order, merge, percent, ratio, rows_of, together
 from rocpd.summary.memory.copies import EDGES, begun_in, rates, size_label
 from rocpd.summary.reading import AGENT, RANK, RankAnswers, Reading, Tables
 from rocpd.summary.result import Field, Summary, by_name, table_of
@@ -183,13 +183,10 @@ def gpu_time(reading: Reading) -> Tables:
     Raises:
         RocpdError: no operation with valid timestamps.
     """
-    sums: dict[Key, _Sum] = {}
-    largest: list[Gap] = []
     times = reading.asking(replace(reading.options, by=reading.by or By.AGENT)).times()
-    yield (answers := each_of(reading, times, _BUSY, _busy))
-    for _, (sums_of_rank, gaps) in answers:
-        merge(sums, sums_of_rank)
-        largest = heapq.nlargest(reading.options.top, [*largest, *gaps], key=Gap.order)
+    add_up = partial(_busy_in_all, top=reading.options.top)
+    yield (answers := each_of(reading, times, _BUSY, _busy).adding(add_up))
+    sums, largest = add_up([of_rank for _, of_rank in answers])
     if not sums:
         raise RocpdError("no kernels or copies in the selection")
     if not any(agent.collectives for agent in sums.values()):
@@ -219,7 +216,16 @@ def each_of(reading: Reading, times: Times, fact: Fact, derive: Callable[..., An
     return reading.each(partial(derive, categories=load(reading.options.categories)), fact, given=times)
 
 
-def _busy(reading: RankReading, time: RankTime | None, categories: Categories) -> tuple[dict[Key, _Sum], list[Gap]]:
+_Busy = tuple[dict[Key, _Sum], list[Gap]]
+
+
+def _busy_in_all(answers: Sequence[_Busy], top: int) -> _Busy:
+    """Return the sums and the largest gaps of several ranks as one answer."""
+    gaps = chain.from_iterable(gaps for _, gaps in answers)
+    return together(sums for sums, _ in answers), heapq.nlargest(top, gaps, key=Gap.order)
+
+
+def _busy(reading: RankReading, time: RankTime | None, categories: Categories) -> _Busy:
     """Return the sums of the agents (by stream: the streams) of one rank, and its largest gaps."""
     by, names = reading.options.by, OperationNames()
     by_agent = replace(reading, options=replace(reading.options, by=by or By.AGENT))

@@ -201,7 +201,7 @@ class Calculator:
         return np.where(np.isfinite(windows), windows, np.nan)
 
 
-_FEW = 32  # numbers side by side, before they are put together
+_FEW = 8  # numbers side by side, before they are put together
 
 
 def _few(numbers: tuple[float, ...]) -> tuple[float, ...]:

@@ -338,8 +338,8 @@ def _columns(chart: Columns, width: float) -> Drawing:
     every = max(1, math.ceil((max(map(width_of, chart.names), default=0.0) + 8) / apart))
     free = 0.0
     for number, at in enumerate(first):
-        some = range(at, min(at + fold, len(chart.values)))
-        place = max(some, key=lambda place: (place in chart.marked, (chart.tops or chart.values)[place]))
+        folded = range(at, min(at + fold, len(chart.values)))
+        place = max(folded, key=lambda place: (place in chart.marked, (chart.tops or chart.values)[place]))
         x, wide = left + number * apart, min(_WIDEST, apart - min(3.0, apart / 4))
         shapes += _column(chart, place, (x, wide), up)
         text = chart.marked.get(place, "")
@@ -561,7 +561,7 @@ def _flames(chart: Flames, width: float) -> Drawing:
             continue
         y = frame.depth * _FLAME
         share = brief(100 * frame.value / (chart.total or 1), "%")
-        tip = f"{frame.name}: {brief(frame.value, chart.unit)}, {share}; own {brief(frame.own, chart.unit)}"
+        tip = f"{frame.name}: {brief(frame.value, chart.unit)}, {share}; own {brief(frame.own_value, chart.unit)}"
         shade = 0.75 if chart.is_gpu else 1.0
         opacity = shade * (0.45 if frame.depth % 2 else 0.6)
         shapes.append(Rect(x, y, max(0.5, wide - 0.7), _FLAME - 1, colour, tip, opacity))

@@ -192,9 +192,9 @@ class Timeline:
         """Return the starts [ns] of up to `most` equal parts, and how busy each row is in them, from 0 to 1."""
         fold = max(1, -(-self.slices // most))
         at = range(0, self.slices, fold)
-        every = ([sum(shares) for shares in zip(*row, strict=True)] for row in self.shares)
+        rows = ([sum(shares) for shares in zip(*row, strict=True)] for row in self.shares)
         return [self.start + first * self.slice for first in at], (
-            [fmean(busy[n : n + fold]) for n in at] for busy in every
+            [fmean(busy[n : n + fold]) for n in at] for busy in rows
         )
 
 
@@ -208,7 +208,7 @@ class FlameFrame:
     depth: int
     start: int
     value: int
-    own: int
+    own_value: int
 
 
 @frozen

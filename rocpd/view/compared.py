@@ -64,7 +64,7 @@ class FlameGraphs:
             "unit": chart.unit,
             "total": chart.total,
             "colour": colour_of("compute" if chart.is_gpu else "HIP").hex,
-            "frames": [[each.name, each.depth, each.start, each.value, each.own] for each in chart.frames],
+            "frames": [[each.name, each.depth, each.start, each.value, each.own_value] for each in chart.frames],
             "functions": chart.functions,
         }
 

@@ -384,11 +384,11 @@ def _values_of(events: RankEvents, slices: Slices, row: int) -> Iterator[tuple[s
             yield events.names.texts[int(names.values[at])], events.strings.texts[int(values.values[at])]
 
 
-def _text(events: RankEvents, each: Annotation, row: int) -> str:
-    value = each.values[row]
-    if each.text:
+def _text(events: RankEvents, annotation: Annotation, row: int) -> str:
+    value = annotation.values[row]
+    if annotation.text:
         return events.strings.texts[int(value)]
-    return f"{value:,}" if each.values.dtype.kind == "i" else f"{value:,.4g}"
+    return f"{value:,}" if annotation.values.dtype.kind == "i" else f"{value:,.4g}"
 
 
 def _linked(rank: OpenRank, batch: int, row: int) -> Iterator[tuple[int, int, int]]:
@@ -401,8 +401,8 @@ def _linked(rank: OpenRank, batch: int, row: int) -> Iterator[tuple[int, int, in
         slices = rank.events.slices[other]
         if slices.flows is not None:
             at = np.flatnonzero(np.isin(slices.flows.values, wanted))
-            for found in (np.searchsorted(slices.flows.first, at, side="right") - 1).tolist():
-                yield int(slices.start[found]), other, found
+            for linked in (np.searchsorted(slices.flows.first, at, side="right") - 1).tolist():
+                yield int(slices.start[linked]), other, linked
 
 
 def _place(rank: OpenRank, at: int, batch: int, row: int) -> dict[str, Any]:
@@ -410,8 +410,8 @@ def _place(rank: OpenRank, at: int, batch: int, row: int) -> dict[str, Any]:
     slices = rank.events.slices[batch]
     for number, lane in rank.lanes.items():
         low, high = np.searchsorted(lane.start, [at, at + 1])
-        for found in range(int(low), int(high)):
-            if (lane.batch[found], lane.row[found]) == (batch, row):
+        for position in range(int(low), int(high)):
+            if (lane.batch[position], lane.row[position]) == (batch, row):
                 name = one_line(rank.events.names.texts[int(slices.name[row])])
-                return {"name": name, "row": number, "id": found, "length": int(slices.end[row] - at)}
+                return {"name": name, "row": number, "id": position, "length": int(slices.end[row] - at)}
     return {"name": "?", "row": NULL, "id": NULL, "length": 0}

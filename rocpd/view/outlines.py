@@ -322,9 +322,9 @@ class Overview:
                 raise
             self._outlines[rank.number] = outline
         self.is_complete = len(self._outlines) == len(line_of(session).places)
-        if isinstance(found := self._outlines[number], RocpdError):
-            raise found
-        return found
+        if isinstance(answer := self._outlines[number], RocpdError):
+            raise answer
+        return answer
 
     def close(self) -> None:
         """Close the job; idempotent."""

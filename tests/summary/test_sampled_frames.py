@@ -86,7 +86,7 @@ def test_flame_graphs(open_job: OpenJob) -> None:
         f"{main}0x7F00 15\n",
     ]
     (chart,) = charts_of_stacks(reading)
-    assert [(frame.depth, frame.value, frame.own) for frame in chart.frames] == [
+    assert [(frame.depth, frame.value, frame.own_value) for frame in chart.frames] == [
         (0, 35, 0), (1, 15, 15), (1, 10, 10), (1, 10, 0), (2, 10, 10),
     ]  # fmt: skip
 

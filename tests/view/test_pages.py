@@ -57,7 +57,7 @@ def compared(job: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Vi
 def test_frames_add_up() -> None:
     stacks = [(["main", "step 1", "mm"], 3), (["main", "step 2", "mm"], 4), (["main"], 2), (["idle"], 1)]
     chart = chart_of("calls", stacks, "CPU")
-    assert [(frame.name, frame.depth, frame.start, frame.value, frame.own) for frame in chart.frames] == [
+    assert [(frame.name, frame.depth, frame.start, frame.value, frame.own_value) for frame in chart.frames] == [
         ("idle", 0, 9, 1, 1),
         ("main", 0, 0, 9, 2),
         ("step #", 1, 0, 7, 0),

@@ -249,8 +249,8 @@ def _joined(agent: int, parts: Sequence[AgentTime]) -> AgentTime:
     return AgentTime(agent, agent, *map(np.concatenate, zip(*(part.columns() for part in parts), strict=True)))
 
 
-def _in_order(every: AgentTime) -> AgentTime:
-    return every.take(np.argsort(every.start, kind="stable"))
+def _in_order(spent: AgentTime) -> AgentTime:
+    return spent.take(np.argsort(spent.start, kind="stable"))
 
 
 def _with_causes(idle: AgentTime, known: AgentTime) -> AgentTime:
@@ -374,28 +374,28 @@ def activities(regions: RankRegions, calls: Ints) -> dict[int, Activity]:
 def _activity(regions: RankRegions, cause: Ints) -> Activity:
     """Return what one thread does; `cause` of its regions is -1 where they are no calls."""
     rows = (cause >= 0).nonzero()[0]
-    own = owned(regions.start[rows], regions.end[rows])  # of the outermost, cut where a damaged file lets them overlap
-    calls = _idle(NULL, own.start, own.end, cause[rows[own.of]], regions.name[rows[own.of]])
+    outermost = owned(regions.start[rows], regions.end[rows])  # cut where a damaged file lets them overlap
+    calls = _idle(NULL, outermost.start, outermost.end, cause[rows[outermost.of]], regions.name[rows[outermost.of]])
     around = innermost(regions.take((cause < 0).nonzero()[0]))
     # Between calls: short stretches are launching, longer ones work of the host in the marker that is innermost there.
     most = np.iinfo(np.int64).max
     start, end = np.concatenate(([ALWAYS], calls.end)), np.concatenate((calls.start, [most]))
     is_long = (start == ALWAYS) | (end == most) | (end - np.maximum(start, 0) > PAUSE)
-    some = end > start
-    is_host, is_short = some & is_long, some & ~is_long
+    is_between = end > start
+    is_host, is_short = is_between & is_long, is_between & ~is_long
     marker, host = around.divide(Pieces.each(start[is_host], end[is_host]))
     parts = (
         calls,
         _idle(NULL, host.start, host.end, np.full(len(marker), cause_code(HOST)), marker),
         _idle(NULL, start[is_short], end[is_short], np.full(int(is_short.sum()), cause_code(HostCall.LAUNCH.value))),
     )
-    every = _in_order(_joined(NULL, parts))
-    return Activity(Course(every.start, np.arange(len(every.start))), every.cause, every.what)
+    spent = _in_order(_joined(NULL, parts))
+    return Activity(Course(spent.start, np.arange(len(spent.start))), spent.cause, spent.what)
 
 
 def _all(agent: int, start: Ints, end: Ints, cause: str, rows: Flags) -> AgentTime:
-    some = rows & (end > start)
-    return _idle(agent, start[some], end[some], np.full(int(some.sum()), cause_code(cause)))
+    lasting = rows & (end > start)
+    return _idle(agent, start[lasting], end[lasting], np.full(int(lasting.sum()), cause_code(cause)))
 
 
 def times_of_job(session: Federation, options: Options) -> Times:
@@ -428,9 +428,9 @@ def _taken(session: Federation, options: Options) -> dict[int, Taken]:
     active: dict[int, RankTime] = {}
     for ranks in session.job.by_run:
         active |= active_times(session, [rank.number for rank in ranks], {})
-    some = session.job.of_ranks(tuple(rank for rank in session.ranks if rank.number in agents), keep_alignment=False)
+    sharing = session.job.of_ranks(tuple(rank for rank in session.ranks if rank.number in agents), keep_alignment=False)
     work = partial(_parts, agents=agents, active=active, options=Options(categories=options.categories))
-    parts = {rank.number: of_rank for rank, of_rank in some.map_ranks(work, brief_bytes=OPERATIONS_BYTES)}
+    parts = {rank.number: of_rank for rank, of_rank in sharing.map_ranks(work, brief_bytes=OPERATIONS_BYTES)}
     taken: dict[int, Taken] = {}
     for users in shared:
         names = ", ".join(map(str, users))
@@ -465,15 +465,15 @@ def _parts(
     reading, names = RankReading.of(reader, {}, options), OperationNames()
     ops = read_ops(reading, names)
     kinds = kinds_of(ops, load(options.categories), names)
-    every = dict.fromkeys(agents[reader.rank.number], (*NOTHING, NOTHING[0]))
+    by_agent = dict.fromkeys(agents[reader.rank.number], (*NOTHING, NOTHING[0]))
     for _, agent, rows, (low, high) in lanes_in_time(reading, active.get(reader.rank.number), ops):
-        if agent in every:
+        if agent in by_agent:
             kind, start, end = kinds[rows], *(np.clip(side[rows], low, high) for side in (ops.start, ops.end))
             unions = [union(start[kind == number], end[kind == number]) for number in range(len(KINDS))]
             unions.append((np.array([low]), np.array([high])))
             start, end = (np.concatenate(side) for side in zip(*unions, strict=True))
-            every[agent] = start, end, np.repeat(np.arange(len(PARTS)), [len(side) for side, _ in unions])
-    return every
+            by_agent[agent] = start, end, np.repeat(np.arange(len(PARTS)), [len(side) for side, _ in unions])
+    return by_agent
 
 
 def divided_among(parts: Mapping[int, tuple[Ints, Ints, Ints]]) -> dict[int, Union]:
@@ -493,12 +493,12 @@ def divided_among(parts: Mapping[int, tuple[Ints, Ints, Ints]]) -> dict[int, Uni
     for part in range(len(PARTS)):
         for rank in sorted(parts):
             start, end, of = parts[rank]
-            own = union(start[of == part], end[of == part])
-            mine = outside(Pieces.each(*own), before)
+            taken = union(start[of == part], end[of == part])
+            mine = outside(Pieces.each(*taken), before)
             kept[rank].append((mine.start, mine.end))
-            before = unite(before, own)
+            before = unite(before, taken)
     kept[min(parts)].append(gaps_between(before, ALWAYS, _FOREVER))
     return {
-        rank: gaps_between(union(*(np.concatenate(side) for side in zip(*own, strict=True))), ALWAYS, _FOREVER)
-        for rank, own in kept.items()
+        rank: gaps_between(union(*(np.concatenate(side) for side in zip(*spans, strict=True))), ALWAYS, _FOREVER)
+        for rank, spans in kept.items()
     }

@@ -110,9 +110,9 @@ def different(values: Ints) -> tuple[Ints, Ints]:
     [[5, 7], [1, 0, 1]]
     """
     if len(values) <= _FEW:
-        every = values.tolist()
-        known = {value: number for number, value in enumerate(sorted(set(every)))}
-        return np.array([*known], np.int64), np.array([known[value] for value in every], np.int64)
+        listed = values.tolist()
+        known = {value: number for number, value in enumerate(sorted(set(listed)))}
+        return np.array([*known], np.int64), np.array([known[value] for value in listed], np.int64)
     if (dense := _dense(values)) is not None:
         low, is_known = dense
         number = is_known.cumsum(dtype=np.int32 if len(is_known) <= _MOST else np.int64)  # larger than the values
@@ -207,9 +207,9 @@ def nth_of(keys: Sequence[Ints], time: Ints | None = None) -> Ints:
 def per_id(ids: Ints, function: Callable[[int], int]) -> Ints:
     """Return `function(id)` for each id; it is called once per distinct id, in ascending order."""
     if len(ids) <= _FEW:
-        every = ids.tolist()
-        value_of = {number: function(number) for number in sorted(set(every))}
-        return np.array([value_of[number] for number in every], np.int64)
+        numbers = ids.tolist()
+        value_of = {number: function(number) for number in sorted(set(numbers))}
+        return np.array([value_of[number] for number in numbers], np.int64)
     if (dense := _dense(ids)) is None:
         known, which = different(ids)
         return np.array([function(number) for number in known.tolist()], np.int64)[which]
@@ -546,20 +546,20 @@ def pieces(
             yield from _by_key(database, tables, select, damaged, size)
         else:
             order = "ORDER BY id" if select.base else ""
-            every = f"SELECT {_listed(select.names)} FROM ({select.sql}) {order}"
-            yield from _by_rows(database.execute(every, None, (tables,)), select, damaged)
+            sql = f"SELECT {_listed(select.names)} FROM ({select.sql}) {order}"
+            yield from _by_rows(database.execute(sql, None, (tables,)), select, damaged)
 
 
 def _by_key(
     database: ShareDatabase, tables: RankTables, select: Select, damaged: Counter[str] | None, size: int
 ) -> Iterator[Piece]:
     """Read rows packed, `size` at a time; from where something can't be packed, one by one."""
-    packing, some, rest = _texts_of_packing(select, size)
+    packing, rows_sql, rest = _texts_of_packing(select, size)
     run, first = partial(database.execute, tables=(tables,)), -1 << 63
     while packed := _packed(partial(database.rows, packing, (first,), tables), first, select):
         last, piece = packed
         if any((column == NULL).any() for column in piece.reals):  # fractions, or no numbers
-            rows = run(f"SELECT {_listed(select.reals)} FROM ({some}) LIMIT {piece.count}", (first,))
+            rows = run(f"SELECT {_listed(select.reals)} FROM ({rows_sql}) LIMIT {piece.count}", (first,))
             piece = replace(piece, reals=joined([*_by_rows(rows, Select("", reals=select.reals), damaged)]).reals)
         if piece.count:
             yield piece
@@ -576,8 +576,8 @@ def _texts_of_packing(select: Select, size: int) -> tuple[str, str, str]:
     reals = (f"json_group_array({_whole(name)})" for name in select.reals)
     texts = (f"json_group_array({quote_name(name)})" for name in select.texts)
     rest = f"FROM ({select.sql}) WHERE id >= ? ORDER BY id"
-    some = f"SELECT {_listed(('id', *select.names))} {rest} LIMIT {size}"
-    return f"SELECT {', '.join(('MAX(id)', 'COUNT(*)', *numbers, *reals, *texts))} FROM ({some})", some, rest
+    rows_sql = f"SELECT {_listed(('id', *select.names))} {rest} LIMIT {size}"
+    return f"SELECT {', '.join(('MAX(id)', 'COUNT(*)', *numbers, *reals, *texts))} FROM ({rows_sql})", rows_sql, rest
 
 
 def _packed(read: Callable[[], list[Row]], first: int, select: Select) -> tuple[int, Piece] | None:

@@ -98,9 +98,9 @@ class Capture(NamedTuple):
 def read_graph_launches(reading: RankReading) -> GraphLaunchCalls:
     """Read the calls that launch graphs; those with invalid times are left out and counted."""
     rows = reading.whole().reader.rows(statement("graph_calls"))
-    every = [row for row in rows if launches_graph(as_text(row[1])) and isinstance(row[4], int)]
-    calls = [row for row in every if all(isinstance(time, int) for time in row[2:4]) and 1 <= row[2] <= row[3]]
-    reading.left_out["launches of graphs"] += len(every) - len(calls)
+    launches = [row for row in rows if launches_graph(as_text(row[1])) and isinstance(row[4], int)]
+    calls = [row for row in launches if all(isinstance(time, int) for time in row[2:4]) and 1 <= row[2] <= row[3]]
+    reading.left_out["launches of graphs"] += len(launches) - len(calls)
     start, end, stack = np.array([row[2:5] for row in calls], np.int64).reshape(-1, 3).T
     return GraphLaunchCalls(start, end, stack, [handle(as_text(row[5])) for row in calls])
 
@@ -109,8 +109,8 @@ def read_captures(reading: RankReading) -> list[Capture]:
     """Read the captures of a rank; calls that have an operation of their own were not captured."""
     whole = reading.whole()
     launched = read_ops(whole, OperationNames(), stacks=True).stack
-    every = _calls(whole.reader.rows(statement("capture_calls")))
-    calls = [call for call in every.values() if 1 <= call.start <= call.end]
+    recorded = _calls(whole.reader.rows(statement("capture_calls")))
+    calls = [call for call in recorded.values() if 1 <= call.start <= call.end]
     pairs = sorted(_pairs(call for call in calls if "Capture" in call.function), key=lambda pair: pair[1].end)
     captures = [Capture(*pair, [*_launches(whole, *pair, launched)], []) for pair in pairs]
     for call in calls:

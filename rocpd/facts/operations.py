@@ -198,8 +198,8 @@ def read_ops(reading: RankReading, names: OperationNames, stacks: bool = False) 
         return _named(read, names, reading.reader.once(("names", form), lambda: _names(reading, read)))
 
     def named() -> tuple[Ops, OperationNames]:
-        own = OperationNames()
-        return _named(read, own, reading.reader.once(("names", form), lambda: _names(reading, read))), own
+        rank_names = OperationNames()
+        return _named(read, rank_names, reading.reader.once(("names", form), lambda: _names(reading, read))), rank_names
 
     ops, known = reading.reader.once(("named", form, stacks), named)
     names.adopt(known)

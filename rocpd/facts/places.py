@@ -141,7 +141,7 @@ def _paths_of(ranges: Sequence[MarkerRange], steps: Iterable[MarkedStep], reader
     around, texts = read_nesting(reader).around, dict[str, int]()
     text = np.array([texts.setdefault(folded(each.text), len(texts)) for each in ranges], np.int64)
     names, depth = list(texts), depths(around)
-    every: list[Path] = [()]
+    paths: list[Path] = [()]
     number, has_step = np.zeros(len(ranges) + 1, np.int64), np.zeros(len(ranges) + 1, bool)
     has_step[[step.row for step in steps]] = True
     for level in range(int(depth.max(initial=-1)) + 1):
@@ -150,10 +150,10 @@ def _paths_of(ranges: Sequence[MarkerRange], steps: Iterable[MarkedStep], reader
         has_step[rows] |= has_step[outer]
         code = numbered(number[outer], text[rows])
         heads = first_of(code)
-        outside = [every[path] for path in number[outer[heads]].tolist()]
-        number[rows] = len(every) + code
-        every += [(*path, names[of]) for path, of in zip(outside, text[rows[heads]].tolist(), strict=True)]
-    return _Paths(every, number, has_step)
+        outside = [paths[path] for path in number[outer[heads]].tolist()]
+        number[rows] = len(paths) + code
+        paths += [(*path, names[of]) for path, of in zip(outside, text[rows[heads]].tolist(), strict=True)]
+    return _Paths(paths, number, has_step)
 
 
 def _numbered(around: Sequence[Ints], place: Callable[..., Place]) -> tuple[list[Place], Ints]:

@@ -191,10 +191,10 @@ class RankReading:
         """
         if not self.reader.keeps_facts or self.options.names_files:
             return derive(self)
-        own = replace(self, left_out=Counter())
+        counting = replace(self, left_out=Counter())
         of, given = self.rank, (self.options, self.window, asked)
         hangs_on = (of.number, of.hostname, of.run, of.command, repr(given))
-        answer, left_out = self.reader.once(fact.of(*hangs_on), lambda: (derive(own), dict(own.left_out)))
+        answer, left_out = self.reader.once(fact.of(*hangs_on), lambda: (derive(counting), dict(counting.left_out)))
         self.also_left_out(left_out)
         return answer
 

@@ -117,9 +117,9 @@ def own_times(start: Ints, end: Ints, around: Ints) -> Ints:
     covered = np.empty(len(inner), np.int64)
     covered[1:] = ends[(np.maximum.accumulate(which + family) - family)[:-1]]
     covered[first] = start[outer[first]]
-    own = end - start
-    np.subtract.at(own, outer, np.maximum(end[inner] - np.maximum(start[inner], covered), 0))
-    return own
+    own_time = end - start
+    np.subtract.at(own_time, outer, np.maximum(end[inner] - np.maximum(start[inner], covered), 0))
+    return own_time
 
 
 def depths(around: Ints) -> Ints:
@@ -151,10 +151,10 @@ def nest(ranges: Sequence[MarkerRange], rows: Iterable[int] | None = None, threa
         rows: which of them; None: all.
         thread: takes all for ranges of this one thread.
     """
-    some = [row for row in (range(len(ranges)) if rows is None else rows) if ranges[row].end > ranges[row].start]
-    by_thread = by_key((ranges[row].thread if thread is None else thread, row) for row in some)
+    lasting = [row for row in (range(len(ranges)) if rows is None else rows) if ranges[row].end > ranges[row].start]
+    by_thread = by_key((ranges[row].thread if thread is None else thread, row) for row in lasting)
     start, end = np.zeros((2, len(ranges)), np.int64)
-    start[some], end[some] = [ranges[row].start for row in some], [ranges[row].end for row in some]
+    start[lasting], end[lasting] = [ranges[row].start for row in lasting], [ranges[row].end for row in lasting]
     return _nested_in(start, end, [(key, np.array(of_thread)) for key, of_thread in by_thread.items()])
 
 
@@ -318,15 +318,15 @@ def _read(reading: RankReading, select: str) -> tuple[RankRegions, list[str | No
         codes = np.where(marker[at] == row, messages[at], codes)
     order = np.lexsort((row, stack, -np.where(valid, end, 0), start))  # of equal ranges the lower id is outside
     order = order[valid[order]]
-    every = (thread, start, end, codes, names.codes(category, texts.get), stack, row)
-    return RankRegions(*(column[order] for column in every)), names.texts, int((~valid).sum())
+    by_column = (thread, start, end, codes, names.codes(category, texts.get), stack, row)
+    return RankRegions(*(column[order] for column in by_column)), names.texts, int((~valid).sum())
 
 
 def marked_threads(regions: RankRegions, names: Names, threads: Ints) -> dict[int, Course]:
     """Return thread, of some, -> number of the message of its innermost marker at any time, `NULL` outside of any."""
     markers = regions.take(np.array([is_marker(text or "") for text in names.texts], bool)[regions.category])
-    every = ((thread, (markers.thread == thread).nonzero()[0]) for thread in distinct(threads).tolist())
-    return {thread: innermost(markers.take(rows)) for thread, rows in every}
+    of_threads = ((thread, (markers.thread == thread).nonzero()[0]) for thread in distinct(threads).tolist())
+    return {thread: innermost(markers.take(rows)) for thread, rows in of_threads}
 
 
 def innermost(ranges: RankRegions) -> Course:
@@ -395,12 +395,12 @@ def read_nesting(reader: RankReader) -> Nesting:
 
 
 def _read_ranges(reader: RankReader) -> Ranges:
-    ids, every = marker_ranges(reader.whole())
+    ids, ranges = marker_ranges(reader.whole())
     if not reader.selects("rocpd_region"):
-        return Ranges(every, {row: (start, end) for row, (_, start, end, _) in enumerate(every)})
+        return Ranges(ranges, {row: (start, end) for row, (_, start, end, _) in enumerate(ranges)})
     rows = {number: row for row, number in enumerate(ids)}
     counted = zip(*marker_ranges(reader), strict=True)
-    return Ranges(every, {rows[number]: (start, end) for number, (_, start, end, _) in counted if number in rows})
+    return Ranges(ranges, {rows[number]: (start, end) for number, (_, start, end, _) in counted if number in rows})
 
 
 def marker_ranges(reader: RankReader, is_wanted: Callable[[str], object] = bool) -> tuple[list[int], list[MarkerRange]]:
@@ -592,8 +592,8 @@ def _stack_samples(reading: RankReading) -> tuple[StackSamples, int]:
         at, thread, event, length = map(np.concatenate, zip((at, thread, event, length), framed, strict=True))
         paths = [*paths, *framed_paths]
     valid = (valid_start(at) & (length >= 0)).nonzero()[0]
-    some = [paths[row] for row in valid.tolist()]
-    return StackSamples(at[valid], thread[valid], event[valid], length[valid], some), len(at) - len(valid)
+    valid_paths = [paths[row] for row in valid.tolist()]
+    return StackSamples(at[valid], thread[valid], event[valid], length[valid], valid_paths), len(at) - len(valid)
 
 
 def has_frames(reader: RankReader) -> bool:

@@ -282,8 +282,8 @@ def _rank_steps(reader: RankReader, warm: frozenset[int]) -> Sequence[Any]:
 
 
 def _prepare_rank_steps(session: Federation) -> dict[str, Any]:
-    every = steps_of_ranks(session, STEP_MARKER)
-    return {"warm": warm_steps([every[rank.number] for rank in session.ranks])}
+    steps = steps_of_ranks(session, STEP_MARKER)
+    return {"warm": warm_steps([steps[rank.number] for rank in session.ranks])}
 
 
 RANK_STEPS = RankRelation(
@@ -376,28 +376,28 @@ def _collectives(session: Federation) -> Iterator[tuple[Group, bool, Collectives
     seen = 0
     for group in groups:
         ranks = listed(sorted({member.rank for member in group}))
-        for some in collectives_of(group, clocks):
-            numbers = enumerate(some.numbers.tolist(), seen + 1)
+        for part in collectives_of(group, clocks):
+            numbers = enumerate(part.numbers.tolist(), seen + 1)
             yield (
                 group,
                 clocks.is_whole(group),
-                some,
+                part,
                 [(count, group[0].shown, number + 1, ranks) for count, number in numbers],
             )
-            seen += len(some.numbers)
+            seen += len(part.numbers)
 
 
 def _collective_members(session: Federation, given: Given) -> Iterator[Row]:
     del given
-    for group, is_whole, some, fronts in _collectives(session):
-        when, moved = some.arrivals, [(operation, size) for operation, size, _ in moved_by(group, some.numbers)]
+    for group, is_whole, part, fronts in _collectives(session):
+        when, moved = part.arrivals, [(operation, size) for operation, size, _ in moved_by(group, part.numbers)]
         classes = when.classes(is_whole).tolist()
         after = when.came - when.came.min(0)
-        own = np.maximum(when.times - when.waits, 0)
-        times = (after, when.waits, own, when.times, (when.shares > 0).astype(int), some.counted.astype(int))
+        transferring = np.maximum(when.times - when.waits, 0)
+        times = (after, when.waits, transferring, when.times, (when.shares > 0).astype(int), part.counted.astype(int))
         for member, *columns in zip(group, *times, strict=True):
             agent = None if member.agent == NULL else member.agent
-            kernels = (column[some.numbers].tolist() for column in (member.rows, member.start, member.end))
+            kernels = (column[part.numbers].tolist() for column in (member.rows, member.start, member.end))
             each = zip(fronts, *kernels, *(column.tolist() for column in columns), moved, classes, strict=True)
             for front, *rest, what, code in each:
                 yield (*front, member.rank, agent, *rest, *what, CLASSES[code])
@@ -430,9 +430,9 @@ COLLECTIVE_MEMBERS = JobRelation(
 
 def _collective_waits(session: Federation, given: Given) -> Iterator[Row]:
     del given
-    for group, _, some, fronts in _collectives(session):
-        late = some.arrivals.shares > 0
-        waits = np.where(late, 0, some.arrivals.waits)
+    for group, _, part, fronts in _collectives(session):
+        late = part.arrivals.shares > 0
+        waits = np.where(late, 0, part.arrivals.waits)
         for column in np.flatnonzero(late.any(0) & (waits > 0).any(0)).tolist():
             last = np.flatnonzero(late[:, column]).tolist()
             for row in np.flatnonzero(waits[:, column]).tolist():

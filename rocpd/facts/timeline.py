@@ -65,8 +65,8 @@ def union(start: Ints, end: Ints) -> Union:
     >>> [a.tolist() for a in union(np.array([5, 0, 2, 9]), np.array([7, 2, 4, 9]))]
     [[0, 5], [4, 7]]
     """
-    some = end > start
-    start, end = start[some], end[some]
+    is_lasting = end > start
+    start, end = start[is_lasting], end[is_lasting]
     if not len(start):
         return start, end
     order = np.argsort(start, kind="stable")
@@ -104,8 +104,8 @@ def owned(start: Ints, end: Ints) -> Pieces:
     """
     order = np.lexsort((-end, start))
     first = np.maximum(start[order], _latest_end_before(end[order]))
-    some = end[order] > first
-    return Pieces(order[some], first[some], end[order][some])
+    has_own = end[order] > first
+    return Pieces(order[has_own], first[has_own], end[order][has_own])
 
 
 def outermost(start: Ints, end: Ints) -> Flags:
@@ -172,8 +172,8 @@ def gaps_between(parts: Union, low: int, high: int) -> Union:
     """
     start, end = np.concatenate(([low], parts[1])), np.concatenate((parts[0], [high]))
     start, end = (np.minimum(np.maximum(edge, low), high) for edge in (start, end))  # as clip, in half the time
-    some = end > start
-    return start[some], end[some]
+    is_gap = end > start
+    return start[is_gap], end[is_gap]
 
 
 @frozen
@@ -263,8 +263,8 @@ def busy_pieces(start: Ints, end: Ints, kinds: Ints) -> tuple[Pieces, Ints, Ints
     before, parts = NOTHING, []
     for kind, of_kind in enumerate(unions):
         rows = (kinds == kind).nonzero()[0]
-        own = owned(start[rows], end[rows])
-        pieces = outside(Pieces(rows[own.of], own.start, own.end), before)
+        owners = owned(start[rows], end[rows])
+        pieces = outside(Pieces(rows[owners.of], owners.start, owners.end), before)
         hides = np.zeros(len(pieces.of), np.int64)
         for other, bit in ((COMMUNICATION, HIDES_COMMUNICATION), (COPIES, HIDES_COPIES)):
             if other > kind and len(unions[other][0]):

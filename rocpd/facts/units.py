@@ -130,10 +130,10 @@ def times_that_count(session: Federation, options: Options) -> Times:
     """
     if session.window:
         return {rank: RankTime(*seen.base) for rank, seen in windows(session).items() if seen.base}
-    every = steps_of_ranks(session, options.step_marker)
+    steps = steps_of_ranks(session, options.step_marker)
     times: dict[int, RankTime] = {}
     for ranks in session.job.by_run:
-        steady = steady_times({rank.number: every[rank.number] for rank in ranks})
+        steady = steady_times({rank.number: steps[rank.number] for rank in ranks})
         if options.everything or len(steady) < len(ranks):
             times |= active_times(session, [rank.number for rank in ranks], steady)
         times |= {} if options.everything else steady
@@ -222,14 +222,14 @@ def _begun(
     asked = _First(is_step(step_marker), len(job.ranks) == 1, span, meet, below)
 
     def begin() -> dict[int, _Begun]:
-        every = _of_ranks(session, partial(_begin, asked=asked))
+        of_ranks = _of_ranks(session, partial(_begin, asked=asked))
         if span:
-            job.once(SPANS_OF_RANKS, lambda: spans_of({rank: row for rank, (_, row, _) in every.items()}))
-        job.once(_OF_GPUS, lambda: {rank: begun.products for rank, (begun, _, _) in every.items()})
-        met = [met for _, _, met in every.values() if met is not None]
-        if len(met) == len(every):
+            job.once(SPANS_OF_RANKS, lambda: spans_of({rank: row for rank, (_, row, _) in of_ranks.items()}))
+        job.once(_OF_GPUS, lambda: {rank: begun.products for rank, (begun, _, _) in of_ranks.items()})
+        met = [met for _, _, met in of_ranks.values() if met is not None]
+        if len(met) == len(of_ranks):
             job.once(MEETING_RANKS, lambda: met)
-        return {rank: begun for rank, (begun, _, _) in every.items()}
+        return {rank: begun for rank, (begun, _, _) in of_ranks.items()}
 
     return job.once(("steps", step_marker), begin)
 

@@ -55,10 +55,10 @@ def separated(apart: Floats, times: int, size: int | None = None) -> list[Ints]:
     widest, most = 1.0, len(apart) if size is None else size
     for parts in _joined(apart):
         if max(map(len, parts)) <= most and len(parts) > 1:
-            own, other = _distances(apart, parts)
-            ratio = float((other / np.maximum(own, 1)).min())
+            within, nearest = _distances(apart, parts)
+            ratio = float((nearest / np.maximum(within, 1)).min())
             if ratio >= widest and all(
-                is_clear(*pair, times) for pair in zip(own.tolist(), other.tolist(), strict=True)
+                is_clear(*pair, times) for pair in zip(within.tolist(), nearest.tolist(), strict=True)
             ):
                 best, widest = parts, ratio
     return best or ([np.arange(len(apart))] if np.isfinite(apart).all() and len(apart) <= most else [])
@@ -98,7 +98,7 @@ def _distances(apart: Floats, parts: list[Ints]) -> tuple[Floats, Floats]:
         of[rows] = number
         mean[:, number] = apart[:, rows].sum(1) / len(rows)
         mean[rows, number] *= len(rows) / (len(rows) - 1)
-    every = np.arange(len(apart))
-    own = mean[every, of]
-    mean[every, of] = np.inf
-    return own, mean.min(1)
+    members = np.arange(len(apart))
+    within = mean[members, of]
+    mean[members, of] = np.inf
+    return within, mean.min(1)

@@ -152,18 +152,18 @@ def match(
     """
     alike: dict[tuple[object, ...], list[Channel]] = {}
     seen: Counter[tuple[object, ...]] = Counter()
-    every = sorted((c for c in channels if c.role is None), key=lambda c: (c.rank, c.agent, int(c.start[0])))
-    for channel in every:
+    collectives = sorted((c for c in channels if c.role is None), key=lambda c: (c.rank, c.agent, int(c.start[0])))
+    for channel in collectives:
         kind: tuple[object, ...] = (channel.name, len(channel), channel.communicator, channel.size)
         ordinal = seen[channel.rank, channel.agent, kind]
         seen[channel.rank, channel.agent, kind] += 1
         alike.setdefault((kind, ordinal), []).append(channel)
     groups: list[Group] = []
     lost: Counter[str] = Counter()
-    found = {kind: list(_groups(members, clocks)) for kind, members in alike.items()}
-    both = _readings(found, nodes or clocks)
+    by_kind = {kind: list(_groups(members, clocks)) for kind, members in alike.items()}
+    both = _readings(by_kind, nodes or clocks)
     for key, members in alike.items():
-        of_name = found[key]
+        of_name = by_kind[key]
         if key in both:
             lost[BOTH] += sum(len(member.numbers) for member in members)
             continue
@@ -179,7 +179,7 @@ BOTH = "groups in nodes and groups across nodes fit equally well"
 
 
 def _readings(
-    found: Mapping[tuple[object, ...], Sequence[Group]], clocks: Mapping[int, int]
+    by_kind: Mapping[tuple[object, ...], Sequence[Group]], clocks: Mapping[int, int]
 ) -> set[tuple[object, ...]]:
     """Return the kinds of channels whose groups may as well lie across clocks as on each.
 
@@ -187,7 +187,7 @@ def _readings(
     both look like groups of one clock. Two communicators of the same ranks on several clocks are taken for that.
     """
     alike: dict[object, list[tuple[object, ...]]] = {}
-    for kind, groups in found.items():
+    for kind, groups in by_kind.items():
         sets = frozenset(frozenset(member.rank for member in group) for group in groups)
         on_one = all(len({clocks.get(rank, -1) for rank in ranks}) == 1 for ranks in sets)
         size, communicator = groups[0][0].size if groups else None, groups[0][0].communicator if groups else ""
@@ -258,12 +258,12 @@ def _together(members: Sequence[Channel], size: int | None) -> list[Group]:
     start, end = (np.array([getattr(member, side) for member in members]) for side in ("start", "end"))
     count, times = start.shape
     apart, overlaps = np.zeros((count, count)), np.eye(count, dtype=bool)
-    some = slice(None, None, 1 if count <= _MANY else max(1, times // _SAMPLE))
+    sample = slice(None, None, 1 if count <= _MANY else max(1, times // _SAMPLE))
     for a in range(1, count):
-        apart[a, :a] = apart[:a, a] = _distances(end[:a, some] - end[a, some])
-        latest, earliest = np.maximum(start[:a, some], start[a, some]), np.minimum(end[:a, some], end[a, some])
+        apart[a, :a] = apart[:a, a] = _distances(end[:a, sample] - end[a, sample])
+        latest, earliest = np.maximum(start[:a, sample], start[a, sample]), np.minimum(end[:a, sample], end[a, sample])
         overlaps[a, :a] = overlaps[:a, a] = _overlap(latest, earliest)
-    if some.step > 1:
+    if sample.step > 1:
         unclear = overlaps & _near(apart, _FARTHER * _UNCLEAR) & ~_near(apart, _FARTHER / _UNCLEAR)
         for a, row in enumerate(unclear):
             others = row[:a].nonzero()[0]

@@ -85,11 +85,11 @@ def _communication(reader: RankReader) -> list[Communication]:
     counted, queues = _kernels(reader, wanted, names)
     if not len(counted):
         return []
-    every = _kernels(reader.whole(), wanted, names)[0] if reader.selects("rocpd_kernel_dispatch") else counted
-    every = every.take(np.lexsort((every.row, every.start)))
-    launched = launches(reader.whole(), every.row)
+    recorded = _kernels(reader.whole(), wanted, names)[0] if reader.selects("rocpd_kernel_dispatch") else counted
+    recorded = recorded.take(np.lexsort((recorded.row, recorded.start)))
+    launched = launches(reader.whole(), recorded.row)
     result = []
-    for channel in channels(reader.whole(), names.texts, every, counted, launched):
+    for channel in channels(reader.whole(), names.texts, recorded, counted, launched):
         result.append(communication_of(channel, queues[find_rows(counted.row, channel.counted.row)[0]]))
     return result
 
@@ -255,8 +255,8 @@ def _launches(reader: RankReader, kernels: Ints) -> RcclLaunches:
         codes.append(known[alike])
     at[np.searchsorted(kernels, launched)] = codes
     arguments = [*{id(each): each for each in reversed(of_calls.values())}.values()][::-1]  # the last call counts
-    sizes, own = _made(arguments, ("nranks",)), _made(arguments, ("myrank", "rank"))
-    return RcclLaunches(kernels, at, tuple(different), sizes, own)
+    sizes, ranks = _made(arguments, ("nranks",)), _made(arguments, ("myrank", "rank"))
+    return RcclLaunches(kernels, at, tuple(different), sizes, ranks)
 
 
 def _launched_by(running: Sequence[tuple[RcclCall, ...]]) -> LaunchedBy:
@@ -329,7 +329,7 @@ def _made(calls: Iterable[Mapping[str, str]], names: Sequence[str]) -> dict[str,
 def channels(
     reader: RankReader,
     names: Sequence[str | None],
-    every: CommunicationKernels,
+    recorded: CommunicationKernels,
     counted: CommunicationKernels,
     launched: RcclLaunches,
 ) -> list[Channel]:
@@ -338,21 +338,21 @@ def channels(
     Args:
         reader: reads all rows of the rank.
         names: full names of kernels.
-        every: all of the rank, in order of start and id.
+        recorded: all of the rank, in order of start and id.
         counted: those that count.
         launched: what calls say of them.
     """
     words = Names()
-    at = launched.of(every.row)
+    at = launched.of(recorded.row)
     codes = _per_number(at, lambda number: words.code(launched.different[number].communicator))
-    roles, role_codes = _roles(names, every.name, at, launched)
-    codes, role_codes = _filled(codes, role_codes, every, words.code(None))
-    streams = np.where(codes == words.code(None), every.stream, NULL)
+    roles, role_codes = _roles(names, recorded.name, at, launched)
+    codes, role_codes = _filled(codes, role_codes, recorded, words.code(None))
+    streams = np.where(codes == words.code(None), recorded.stream, NULL)
     counted = counted.take(np.argsort(counted.row))
-    order, last = ({}, 0) if launched.is_known else _order(reader, every.row)
+    order, last = ({}, 0) if launched.is_known else _order(reader, recorded.row)
     result = []
-    for (name, agent, code, _, role), rows in grouped([every.name, every.agent, codes, streams, role_codes]):
-        kernels = every.take(rows)
+    for (name, agent, code, _, role), rows in grouped([recorded.name, recorded.agent, codes, streams, role_codes]):
+        kernels = recorded.take(rows)
         nearest = np.minimum(np.searchsorted(counted.row, kernels.row), len(counted) - 1)
         numbers = (counted.row[nearest] == kernels.row).nonzero()[0]
         word = words.texts[code]
@@ -378,14 +378,14 @@ def channels(
     return result
 
 
-def _filled(codes: Ints, roles: Ints, every: CommunicationKernels, unknown: int) -> tuple[Ints, Ints]:
+def _filled(codes: Ints, roles: Ints, kernels: CommunicationKernels, unknown: int) -> tuple[Ints, Ints]:
     """Return communicators and roles of kernels, where few of a stream are unknown those that repeat at such a place.
 
     A call that was lost says nothing of its kernel; those before and after it on the stream say which it is, where the
     same ones have only one kind between them elsewhere: one on each side, else two, else three.
     """
     codes, roles = codes.copy(), roles.copy()
-    for _, rows in grouped([every.agent, every.stream, every.name]):
+    for _, rows in grouped([kernels.agent, kernels.stream, kernels.name]):
         lost = (codes[rows] == unknown).nonzero()[0]
         if not len(lost) or len(lost) * _LOST_IN > len(rows):
             continue

@@ -38,25 +38,25 @@ def divide(start: Ints, end: Ints, size: int | None = None) -> list[Ints]:
     ranks, times = start.shape
     if times < _FEWEST or not 4 <= ranks <= _MOST_RANKS:
         return []
-    some = np.linspace(0, times - 1, min(times, _MOST)).astype(np.int64)
-    first = start[:, some].min(0)
-    came, left = (start[:, some] - first).astype(float), (end[:, some] - first).astype(float)
+    sample = np.linspace(0, times - 1, min(times, _MOST)).astype(np.int64)
+    first = start[:, sample].min(0)
+    came, left = (start[:, sample] - first).astype(float), (end[:, sample] - first).astype(float)
     costs = {division: _unexplained(came, left, division) for division in _divisions(ranks, size)}
     if len(costs) < 2:
         return []
     best = _improved(came, left, costs) if ranks > _FEW_RANKS else _cheapest(costs)
     sure = math.sqrt(2 * math.log(len(costs) / _CHANCE))  # standard errors that chance reaches in none of so many
     more = (cost - costs[best] for division, cost in costs.items() if division != best)
-    is_clear = all(each.mean() > sure * each.std(ddof=1) / math.sqrt(len(some)) for each in more)
+    is_clear = all(each.mean() > sure * each.std(ddof=1) / math.sqrt(len(sample)) for each in more)
     return [np.array(rows) for rows in best] if is_clear and len(best) < ranks else []
 
 
 def _divisions(ranks: int, size: int | None) -> Iterator[Division]:
     """Yield ways to divide ranks: of a few every one, of more those by their numbers, as layouts have them."""
-    for each in range(1, min(ranks, size or ranks) + 1):
-        if ranks % each == 0:
-            every = _every(tuple(range(ranks)), each) if ranks <= _FEW_RANKS else _by_numbers(ranks, each)
-            yield from every
+    for width in range(1, min(ranks, size or ranks) + 1):
+        if ranks % width == 0:
+            ways = _every(tuple(range(ranks)), width) if ranks <= _FEW_RANKS else _by_numbers(ranks, width)
+            yield from ways
 
 
 def _every(rows: Sequence[int], size: int) -> Iterator[Division]:
@@ -95,11 +95,11 @@ def _improved(came: Floats, left: Floats, costs: dict[Division, Floats]) -> Divi
 
 def _exchanged(division: Division) -> Iterator[Division]:
     """Yield divisions in which two ranks of different groups have changed places."""
-    for one, other in itertools.combinations(range(len(division)), 2):
-        for a, b in itertools.product(division[one], division[other]):
+    for first, second in itertools.combinations(range(len(division)), 2):
+        for a, b in itertools.product(division[first], division[second]):
             groups = list(division)
-            groups[one] = tuple(sorted((set(division[one]) - {a}) | {b}))
-            groups[other] = tuple(sorted((set(division[other]) - {b}) | {a}))
+            groups[first] = tuple(sorted((set(division[first]) - {a}) | {b}))
+            groups[second] = tuple(sorted((set(division[second]) - {b}) | {a}))
             yield tuple(sorted(groups))
 
 

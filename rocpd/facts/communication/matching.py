@@ -210,11 +210,11 @@ def _lacks(few: Ints, many: Ints) -> Ints:
     sums = np.concatenate([[0], np.cumsum(apart[0])])
     begins: list[Ints] = []
     for later in apart[1:]:
-        own = np.concatenate([[0], np.cumsum(later)])
-        least = np.minimum.accumulate(sums - own)
+        until = np.concatenate([[0], np.cumsum(later)])
+        least = np.minimum.accumulate(sums - until)
         is_new = np.concatenate([[True], np.diff(least) < 0])
         begins.append(np.maximum.accumulate(np.where(is_new, np.arange(count + 1), 0)))
-        sums = own + least
+        sums = until + least
     lacks, at = [], count
     for shift, begin in reversed(list(enumerate(begins))):
         at = int(begin[at])
@@ -302,7 +302,7 @@ class Clocks:
         lost += lost_transfers
         Rejoining(of_groups, of_pairs, lost, lines, recorded).join(moved)
         groups: list[Group] = []
-        pairs = [Partners(recorded[id(one)], recorded[id(other)], known) for one, other, known in of_pairs]
+        pairs = [Partners(recorded[id(sender)], recorded[id(receiver)], known) for sender, receiver, known in of_pairs]
         for group in of_groups:
             members, is_sending = tuple(recorded[id(channel)] for channel in group), sends(group)
             if is_sending and len(members) == 2:

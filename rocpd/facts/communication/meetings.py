@@ -79,7 +79,7 @@ def _placed(
         return line
     ranks = tuple(rank for rank in job.ranks if clocks.get(rank.number) == clock)
     read = partial(_times_within, within=line.jump.within)
-    times = [some for _, some in job.of_ranks(ranks, keep_alignment=False).map_ranks(read)]
+    times = [of_rank for _, of_rank in job.of_ranks(ranks, keep_alignment=False).map_ranks(read)]
     jump = line.jump.at_gap(np.concatenate(times))
     certain = None if line.certain_ns is None else line.certain_ns + line.jump.jump_ns - jump.jump_ns
     return replace(line, jump=jump, certain_ns=certain)
@@ -87,10 +87,10 @@ def _placed(
 
 def _times_within(reader: RankReader, within: tuple[int, int]) -> Ints:
     """Return starts and ends of the events of a rank between two times [ns]."""
-    every = " UNION ALL ".join(
+    sql = " UNION ALL ".join(
         f'SELECT "{side}" FROM {base} WHERE "{side}" BETWEEN ?1 AND ?2' for base in SPANS for side in ("start", "end")
     )
-    return np.array([time for (time,) in reader.whole().rows(every, within)], np.int64)
+    return np.array([time for (time,) in reader.whole().rows(sql, within)], np.int64)
 
 
 def _agreeing(kinds: Sequence[Meetings]) -> Sequence[ClockLine | ClockJump | None]:
@@ -135,8 +135,8 @@ def _spread(meetings: Meetings) -> float:
     first = int(seen.sum(0).argmax())
     second = int((seen & seen[:, first, None]).sum(0)[np.arange(seen.shape[1]) != first].argmax())
     times = meetings.ended[seen[:, first] & seen[:, second + (second >= first)]]
-    one, other = (times[:, clock] - times[0, clock] for clock in (first, second + (second >= first)))
-    return line_between(one.astype(np.float64), other.astype(np.float64)).spread
+    by_first, by_second = (times[:, clock] - times[0, clock] for clock in (first, second + (second >= first)))
+    return line_between(by_first.astype(np.float64), by_second.astype(np.float64)).spread
 
 
 def _read(job: Job) -> list[list[Communication]]:
@@ -176,10 +176,10 @@ def meetings_by_kind(members: Iterable[Communication], clocks: Mapping[int, int]
         if len(meetings.ended):
             first = group[0]
             kinds.setdefault((first.name, len(first), first.size, first.communicator is None), []).append(meetings)
-    for one, other, _ in match_transfers((each.channel for each in of_channel.values()), clocks)[0]:
-        if one.role and one.role.direction == "both" and one.role.source is None:
-            meetings = _of_group([of_channel[id(one)], of_channel[id(other)]], clocks, count, are_exchanges=True)
-            kinds.setdefault((one.name, len(one), "exchange"), []).append(meetings)
+    for sender, receiver, _ in match_transfers((each.channel for each in of_channel.values()), clocks)[0]:
+        if sender.role and sender.role.direction == "both" and sender.role.source is None:
+            meetings = _of_group([of_channel[id(sender)], of_channel[id(receiver)]], clocks, count, are_exchanges=True)
+            kinds.setdefault((sender.name, len(sender), "exchange"), []).append(meetings)
     return [_joined(kind) for kind in kinds.values()]
 
 
@@ -187,8 +187,8 @@ def _transfers_by_kind(members: Iterable[Communication], clocks: Mapping[int, in
     """Yield what ranks of two clocks send to each other, where both wait; arguments as `meetings_by_kind`."""
     of_channel = {id(each.channel): each for each in members if each.channel.role and each.channel.rank in clocks}
     pairs, _ = match_transfers((each.channel for each in of_channel.values()), clocks)
-    for one, other, _ in (pair for pair in pairs if pair.is_directed):
-        yield _of_group([of_channel[id(one)], of_channel[id(other)]], clocks, count, are_exchanges=True)
+    for sender, receiver, _ in (pair for pair in pairs if pair.is_directed):
+        yield _of_group([of_channel[id(sender)], of_channel[id(receiver)]], clocks, count, are_exchanges=True)
 
 
 def _of_group(
@@ -217,12 +217,12 @@ def _of_group(
 
 def _parts(members: Sequence[Communication]) -> tuple[Flags, Flags]:
     """Return for each member (row) and collective whether others wait for it, and whether it waits for others."""
-    every = [[each or _NOTHING for each in member.transfers] for member in members]
+    transfers = [[each or _NOTHING for each in member.transfers] for member in members]
     kind, root = (
         np.array([np.array(each)[member.codes] for each, member in zip(of_members, members, strict=True)]).max(0)
         for of_members in (
-            [[each.waits for each in of_member] for of_member in every],
-            [[-1 if each.root is None else each.root for each in of_member] for of_member in every],
+            [[each.waits for each in of_member] for of_member in transfers],
+            [[-1 if each.root is None else each.root for each in of_member] for of_member in transfers],
         )
     )
     is_root = np.arange(len(members))[:, None] == root

@@ -130,19 +130,19 @@ def channels_of(reading: RankReading, ops: Ops, names: OperationNames, categorie
     counted = _communication(ops, names, categories)
     if not len(counted):
         return []
-    every = counted
+    recorded = counted
     if reading.reader.selects("rocpd_kernel_dispatch"):
-        every = _communication(read_ops(reading.whole(), names), names, categories)
-    every = every.take(np.lexsort((every.row, every.start)))
+        recorded = _communication(read_ops(reading.whole(), names), names, categories)
+    recorded = recorded.take(np.lexsort((recorded.row, recorded.start)))
     if reading.window.base:
-        in_window = every.row[every.end <= reading.window.base[1]]
+        in_window = recorded.row[recorded.end <= reading.window.base[1]]
         counted = counted.take(np.isin(counted.row, in_window).nonzero()[0])
         if not len(counted):
             return []
     whole = reading.reader.whole()
 
     def derive() -> list[Channel]:
-        return channels(whole, names.full, every, counted, launches(whole, every.row))
+        return channels(whole, names.full, recorded, counted, launches(whole, recorded.row))
 
     shown = dict(zip(reversed(names.full), reversed(names.texts), strict=True))
     is_whole = whole is reading.reader and categories.is_built_in and not reading.window.base
@@ -186,10 +186,10 @@ class Collectives(NamedTuple):
 
 def collectives_of(group: Group, clocks: Clocks) -> Iterator[Collectives]:
     """Yield the collectives of a group, some at a time."""
-    every = np.unique(np.concatenate([member.numbers for member in group]))
+    all_numbers = np.unique(np.concatenate([member.numbers for member in group]))
     step = max(1, _BLOCK // len(group))
-    for low in range(0, len(every), step):
-        numbers = every[low : low + step]
+    for low in range(0, len(all_numbers), step):
+        numbers = all_numbers[low : low + step]
         when = arrivals(group, clocks, numbers)
         counts = np.array([np.isin(numbers, member.numbers) for member in group])
         last = (when.waits == 0).argmax(0)
@@ -221,9 +221,9 @@ class JobCollectives(NamedTuple):
 def read_collectives(session: Federation) -> JobCollectives:
     """Match the collectives of all ranks; those that count are in the window and pass the filters."""
     work = partial(_channels, seen=windows(session))
-    every = [channel for _, of_rank in session.map_ranks(work) for channel in of_rank]
-    clocks = Clocks.of(session, every)
-    return JobCollectives(clocks.match(every).groups, clocks)
+    of_ranks = [channel for _, of_rank in session.map_ranks(work) for channel in of_rank]
+    clocks = Clocks.of(session, of_ranks)
+    return JobCollectives(clocks.match(of_ranks).groups, clocks)
 
 
 def _channels(reader: RankReader, seen: Mapping[int, RankWindow]) -> list[Channel]:

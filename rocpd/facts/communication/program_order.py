@@ -32,9 +32,9 @@ def sends(group: Group) -> bool | None:
     return _send(*group)
 
 
-def _send(one: Channel, other: Channel) -> bool | None:
+def _send(member: Channel, partner: Channel) -> bool | None:
     """Whether kernels of two ranks send and receive; None where nothing says it."""
-    first, second = (channel.order.astype(float) for channel in (one, other))
+    first, second = (channel.order.astype(float) for channel in (member, partner))
     if min(len(first), len(second)) < 2 or min(np.diff(first).min(), np.diff(second).min()) < 0:
         return None
     between = float(first[-1] + second[-1]) / 2 / len(first)

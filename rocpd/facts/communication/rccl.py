@@ -261,10 +261,10 @@ def role_of(kernel: str | None, calls: Sequence[RcclCall], size: int | None = No
     if "" in directions or is_all_to_all(calls, size):
         return None
     peers = {direction: _peers_of(calls, name) for name, direction in _DIRECTIONS.items()}
-    every = peers["send"] | peers["receive"]
-    if len(directions) == 1 or len(every) == 1:
-        return SendRole(directions.pop() if len(directions) == 1 else "both", every.pop() if len(every) == 1 else None)
-    is_ring = len(peers["send"]) == len(peers["receive"]) == 1 and None not in every
+    named = peers["send"] | peers["receive"]
+    if len(directions) == 1 or len(named) == 1:
+        return SendRole(directions.pop() if len(directions) == 1 else "both", named.pop() if len(named) == 1 else None)
+    is_ring = len(peers["send"]) == len(peers["receive"]) == 1 and None not in named
     return SendRole("both", peers["send"].pop(), peers["receive"].pop()) if is_ring else SendRole("both")
 
 

@@ -112,10 +112,10 @@ def ways(channels: Iterable[Channel]) -> dict[tuple[int, int], tuple[list[Channe
     """
     of_way: dict[tuple[int, int], tuple[list[Channel], list[Channel]]] = {}
     for channel in channels:
-        own, role = channel.own, channel.role
-        if own is not None and role and role.peer is not None and role.direction in ("send", "receive"):
+        number, role = channel.own, channel.role
+        if number is not None and role and role.peer is not None and role.direction in ("send", "receive"):
             is_sending = role.direction == "send"
-            way = (own, role.peer) if is_sending else (role.peer, own)
+            way = (number, role.peer) if is_sending else (role.peer, number)
             of_way.setdefault(way, ([], []))[0 if is_sending else 1].append(channel)
     return of_way
 
@@ -128,14 +128,14 @@ def _in_rank_order(
     The i-th rank of a number that sends to another number is the partner of the i-th one that receives there. Nothing
     where these are not equally many, or two of one clock do not run at the same time and end together.
     """
-    every = (*senders, *receivers)
-    sides = list(ways(every).values())
-    if sum(len(side) for both in sides for side in both) < len(every) or any(len(a) != len(b) for a, b in sides):
+    channels = (*senders, *receivers)
+    sides = list(ways(channels).values())
+    if sum(len(side) for both in sides for side in both) < len(channels) or any(len(a) != len(b) for a, b in sides):
         return []
     pairs = [Partners(*pair, True) for both in sides for pair in zip(*both, strict=True)]
-    for one, other, _ in pairs:
-        is_one_clock = clocks.get(one.rank, -1) == clocks.get(other.rank, -2)
-        if not may_meet(one, other) or not np.isfinite(end_apart(one, other, is_one_clock=is_one_clock)):
+    for sender, receiver, _ in pairs:
+        is_one_clock = clocks.get(sender.rank, -1) == clocks.get(receiver.rank, -2)
+        if not may_meet(sender, receiver) or not np.isfinite(end_apart(sender, receiver, is_one_clock=is_one_clock)):
             return []
     return pairs
 
@@ -160,4 +160,4 @@ def may_meet(sender: Channel, receiver: Channel) -> bool:
         return False
     comes_from = receiver.role.peer if receiver.role.source is None else receiver.role.source
     named = ((sender.role.peer, receiver.own), (comes_from, sender.own))
-    return all(peer is None or own is None or peer == own for peer, own in named)
+    return all(peer is None or number is None or peer == number for peer, number in named)

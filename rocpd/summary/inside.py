@@ -543,14 +543,14 @@ def basic_blocks(reading: Reading) -> Tables:
 
 def _tables(reading: Reading, names: Iterable[str], what: str, analysis: str) -> Tables:
     measured = {name: _instrumented(reading, *_SOURCES[name]) for name in names}
-    if not any(each.rows for each in measured.values()):
+    if not any(instrumented.rows for instrumented in measured.values()):
         how = f"Omniprobe measures them: `omniprobe -i -a {analysis} -- ./app`, LOGDUR_LOG_FORMAT=json"
         raise nothing(f"{what} are measured", how)
-    for each in measured.values():
-        _note_unmatched(reading, each)
-    for name, each in measured.items():
-        if each.rows:
-            yield reading.summary(TABLES[name], _PLACES[name].rows(each))
+    for instrumented in measured.values():
+        _note_unmatched(reading, instrumented)
+    for name, instrumented in measured.items():
+        if instrumented.rows:
+            yield reading.summary(TABLES[name], _PLACES[name].rows(instrumented))
 
 
 _Rows: TypeAlias = Sequence[Row]

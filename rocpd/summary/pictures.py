@@ -32,15 +32,15 @@ class _Course(NamedTuple):
 
 def heat(table: Summary, screen: Screen) -> Iterator[str]:
     """Yield ranks × time: shade for how busy, colour for what with."""
-    every = _by_host(table)
+    courses = _by_host(table)
     names = ("busy_percent", "compute_percent", "exposed_communication_percent", "exposed_copies_percent")
-    shades = {course.label: [_shade(table, row, names) for row in course.rows] for course in every}
-    groups = [*_grouped(every)]
+    shades = {course.label: [_shade(table, row, names) for row in course.rows] for course in courses}
+    groups = [*_grouped(courses)]
     lines = [
         (label, [mixed(cells) for cells in zip(*(shades[course.label] for course in some), strict=False)])
         for label, some in zip(_labels(groups), groups, strict=True)
     ]
-    yield from heat_map(lines, _ends(table, every), screen)
+    yield from heat_map(lines, _ends(table, courses), screen)
     yield ""
     yield f"busy: · ░ 25 %  ▒ 50 %  ▓ 75 %  █ 100 %  {screen.faint(_NUMBERS)}"
     if screen.colours:
@@ -110,13 +110,13 @@ def queue_depth(table: Summary, screen: Screen) -> Iterator[str]:
 def _over_time(table: Summary, name: str, screen: Screen, colour: Colour) -> Iterator[str]:
     """Yield one curve per rank, agent …; many in groups, of which the most counts."""
     column = table.columns.index(name)
-    every = _courses(table)
-    values = {course.label: [row[column] or 0 for row in course.rows] for course in every}
+    courses = _courses(table)
+    values = {course.label: [row[column] or 0 for row in course.rows] for course in courses}
     lines = []
-    for some in _grouped(every):
-        most = [max(each) for each in zip(*(values[course.label] for course in some), strict=False)]
-        lines.append(Curve(_label(some), most, readable(max(most), table.fields[column].unit)))
-    yield from curves(lines, _ends(table, every), screen, colour)
+    for group in _grouped(courses):
+        most = [max(each) for each in zip(*(values[course.label] for course in group), strict=False)]
+        lines.append(Curve(_label(group), most, readable(max(most), table.fields[column].unit)))
+    yield from curves(lines, _ends(table, courses), screen, colour)
     yield screen.faint(f"at the right: the most; {_NUMBERS}")
 
 
@@ -159,8 +159,8 @@ def _grouped(courses: Sequence[_Course]) -> Iterator[Sequence[_Course]]:
         yield from parts(of_kind, MOST_LINES // len(by_kind))
 
 
-def _label(some: Sequence[_Course]) -> str:
-    return some[0].label if len(some) == 1 else f"{some[0].label} +{len(some) - 1}"
+def _label(group: Sequence[_Course]) -> str:
+    return group[0].label if len(group) == 1 else f"{group[0].label} +{len(group) - 1}"
 
 
 def _ends(table: Summary, courses: Sequence[_Course]) -> tuple[str, str]:

@@ -121,7 +121,7 @@ def _states(compute: float, communication: float, exposed: float, copies: float)
 
 def _common(first: str, last: str) -> str:
     """Return what two different texts begin with; nothing of equal ones."""
-    differing = (place for place, (one, other) in enumerate(zip(first, last, strict=False)) if one != other)
+    differing = (place for place, (a, b) in enumerate(zip(first, last, strict=False)) if a != b)
     return first[: next(differing, 0)]
 
 
@@ -148,13 +148,13 @@ def calls(table: Summary) -> Flames:
     name, *units = map(table.columns.index, ("name", "cpu_self_ns", "gpu_self_ns"))
     rows = table.fetchall()
     is_cpu = any(row[units[0]] for row in rows)
-    own = units[0 if is_cpu else 1]
+    column = units[0 if is_cpu else 1]
     paths: dict[Row, tuple[str, ...]] = {}
     for row in rows:
         key = tuple(row[place] for place in front)
         above = paths.get((*key, row[parent]), tuple(map(str, key)))
         paths[*key, row[node]] = (*above, row[name] or "?")
-    stacks = [(paths[*(row[place] for place in front), row[node]], row[own] or 0) for row in rows]
+    stacks = [(paths[*(row[place] for place in front), row[node]], row[column] or 0) for row in rows]
     unit = "CPU" if is_cpu else "GPU"
     return _widest(chart_of_stacks(f"Calls by {unit} time", stacks, unit, _NARROW))
 
@@ -268,8 +268,8 @@ def changes(table: Summary) -> Chart:
     """Show what changed between two sides: each part starts where the one before leads."""
     parts = _columns(table, "part", "base_ns", "new_ns")
     ends = list(itertools.accumulate((new - base for _, base, new in parts), initial=sum(base for _, base, _ in parts)))
-    every = [(part, start, end) for (part, *_), (start, end) in zip(parts, pairwise(ends), strict=True)]
-    changes = [change for change in every if change[1] != change[2]] or every[:1]
+    bars = [(part, start, end) for (part, *_), (start, end) in zip(parts, pairwise(ends), strict=True)]
+    changes = [change for change in bars if change[1] != change[2]] or bars[:1]
     return Bars(
         "What changed, from the base to this job",
         tuple(part for part, *_ in changes),

@@ -164,8 +164,8 @@ class Reading:
 
     def warm_up(self) -> frozenset[int]:
         """Return the numbers of the steps of a job that are warm-up; none where everything is asked for."""
-        every = steps_of_ranks(self.session, self.options.step_marker) if not self.options.everything else {}
-        return warm_steps(list(every.values()))
+        steps = steps_of_ranks(self.session, self.options.step_marker) if not self.options.everything else {}
+        return warm_steps(list(steps.values()))
 
     def part(self, rank: int) -> Part:
         """Return the part of a rank that counts, from the start of the time line [ns]; None: open on that side."""
@@ -194,8 +194,8 @@ def _derived(
 ) -> Answer:
     if given is None:
         return reading.derived(fact, work, *asked)
-    own = given.get(reading.rank.number)
-    return reading.derived(fact, lambda read: work(read, own), own, *asked)
+    of_rank = given.get(reading.rank.number)
+    return reading.derived(fact, lambda read: work(read, of_rank), of_rank, *asked)
 
 
 class RankAnswers(Iterator[tuple[Rank, Answer]], Generic[Answer]):
@@ -245,17 +245,17 @@ class RankAnswers(Iterator[tuple[Rank, Answer]], Generic[Answer]):
         self.known = known = self.known or []
         known.append((rank, answer))
         if self._add_up and len(known) >= _HELD:
-            some = [each for _, each in known if not isinstance(each, Exception)]
-            if len(some) == len(known):
-                left_out = sum((counts for _, counts in some), Counter[str]())
-                known[:] = [(known[0][0], (self._add_up([each for each, _ in some]), left_out))]
+            answered = [each for _, each in known if not isinstance(each, Exception)]
+            if len(answered) == len(known):
+                left_out = sum((counts for _, counts in answered), Counter[str]())
+                known[:] = [(known[0][0], (self._add_up([each for each, _ in answered]), left_out))]
 
     def read(self) -> None:
         """Say that all ranks were read."""
         known = self.known = self.known or []
-        some = [(rank, each[0]) for rank, each in known if not isinstance(each, Exception)]
-        if self._then and len(some) == len(known):
-            self._then(some)
+        answered = [(rank, each[0]) for rank, each in known if not isinstance(each, Exception)]
+        if self._then and len(answered) == len(known):
+            self._then(answered)
 
     def beside(self, others: Reading) -> Tables:
         """Ask the same as an analysis that runs beside others, whose notes nobody hears; this then has the answers."""

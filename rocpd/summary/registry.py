@@ -432,8 +432,8 @@ def values_of(name: str, analysis: Analysis, asked: Mapping[str, object]) -> dic
 
 def _plain(name: str, home: str, package: str) -> Analysis:
     """Return the entry of a function alone: it may read whatever our own analyses read."""
-    every = tuple(option.name for option in options_of(Options))
-    return Analysis(home, (name,), f"from {package}", every, is_whole=True, by=DIVISIONS_OF_TIME)
+    names = tuple(option.name for option in options_of(Options))
+    return Analysis(home, (name,), f"from {package}", names, is_whole=True, by=DIVISIONS_OF_TIME)
 
 
 def tables_of(analyses: Mapping[str, Analysis]) -> dict[str, str]:

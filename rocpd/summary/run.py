@@ -210,13 +210,13 @@ def _tables_or_why_not(session: Federation, tables: Iterable[Summary]) -> dict[s
 def _begun(analysis: Function, reading: Reading) -> tuple[RankAnswers[Any] | None, Iterator[Summary]]:
     """Return what an analysis asks of ranks before its tables, if anything, and its tables."""
     try:
-        every = iter(analysis(reading))
-        first = next(every, None)
+        tables = iter(analysis(reading))
+        first = next(tables, None)
     except Exception as error:  # noqa: BLE001 (whoever iterates the tables gets it)
         return None, _raising(error)
     if isinstance(first, RankAnswers):
-        return first, tables_alone(every)
-    return None, tables_alone(chain([first] if first else [], every))
+        return first, tables_alone(tables)
+    return None, tables_alone(chain([first] if first else [], tables))
 
 
 def _raising(error: Exception) -> Iterator[Summary]:
@@ -225,9 +225,9 @@ def _raising(error: Exception) -> Iterator[Summary]:
     raise error
 
 
-def tables_alone(every: Iterable[Summary | RankAnswers[Any]]) -> Iterator[Summary]:
+def tables_alone(tables: Iterable[Summary | RankAnswers[Any]]) -> Iterator[Summary]:
     """Yield the tables of an analysis that runs by itself."""
-    return (table for table in every if isinstance(table, Summary))
+    return (table for table in tables if isinstance(table, Summary))
 
 
 def _passes(plan: Iterable[str], most: int) -> Iterator[list[str]]:

@@ -126,10 +126,10 @@ def _groups_by_domain(reading: Reading) -> dict[str, Groups]:
         for kind, labels in of_rank.items():
             by_kind[kind] += ((rank.number, *group) for group in labels.items())
     domains: dict[str, Groups] = {}
-    for kind, every in by_kind.items():
-        calls = sum(moments.calls for *_, moments in every)
-        reading.note_invalid(kind, calls - sum(moments.timed for *_, moments in every), calls)
-        for number, label, moments in every:
+    for kind, labelled in by_kind.items():
+        calls = sum(moments.calls for *_, moments in labelled)
+        reading.note_invalid(kind, calls - sum(moments.timed for *_, moments in labelled), calls)
+        for number, label, moments in labelled:
             domains.setdefault(label.domain, []).append((number, label.name, moments))
     return dict(sorted(domains.items(), key=lambda item: (-sum(m.total for *_, m in item[1]), item[0])))
 

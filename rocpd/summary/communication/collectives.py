@@ -605,8 +605,8 @@ def _transfers(partners: Partners, clocks: Clocks) -> tuple[Any, ...]:
 def _by_pair(transfers: Sequence[Row]) -> Iterator[Row]:
     """Yield a row for each pair and name: several channels may do the transfers of one."""
     rows = by_key((each[:4], each[4:]) for each in transfers)
-    for pair, some in rows.items():
-        counts, means, *waits = zip(*some, strict=True)
+    for pair, transferred in rows.items():
+        counts, means, *waits = zip(*transferred, strict=True)
         times = sum(count * mean for count, mean in zip(counts, means, strict=True) if count)
         yield (*pair, sum(counts), times / sum(counts) if sum(counts) else None, *map(sum, waits))
 
@@ -616,15 +616,15 @@ def _class_rows(
 ) -> list[Row]:
     """Return what the time of communication went into; the last row is what belongs to nothing."""
     in_pairs = {id(channel): channel for pair in pairs for channel in (pair.sender, pair.receiver)}  # of rings in two
-    every, sent = _time(channels), list(in_pairs.values())
+    in_all, sent = _time(channels), list(in_pairs.values())
     sums: list[tuple[Any, ...]] = [
         (name, *waiting.classes.get(name, np.zeros(4, np.int64)).tolist()) for name in CLASSES
     ]
     counts, waits = sum(row[4] for row in transfers), sum(sum(row[-2:]) for row in transfers)
     sums.append(("point-to-point", counts, _count(sent), _time(sent), waits))
-    rest = _count(channels) - sum(row[2] for row in sums), every - sum(row[3] for row in sums)
+    rest = _count(channels) - sum(row[2] for row in sums), in_all - sum(row[3] for row in sums)
     sums.append(("unmatched", None, *rest, None))
-    return [(*row[:4], percent(row[3], every), row[4]) for row in sums]
+    return [(*row[:4], percent(row[3], in_all), row[4]) for row in sums]
 
 
 def _time(channels: Iterable[Channel]) -> int:

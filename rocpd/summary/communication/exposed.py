@@ -89,12 +89,12 @@ def exposed_communication(ranks: Iterable[RankExposed], groups: Iterable[Group],
         for channel in rank.channels:
             for moved, of_moved in _of_channel(channel, sizes.get(id(channel)), rank.pieces.row, times):
                 merge(sums, {moved: of_moved})
-    every: int = sum(times[1] for times in sums.values())
-    if every:
-        rows = [_row(moved, times, every) for moved, times in sums.items()]
+    in_all: int = sum(times[1] for times in sums.values())
+    if in_all:
+        rows = [_row(moved, times, in_all) for moved, times in sums.items()]
         rows.sort(key=lambda row: (-row[5], *map(str, row[:4])))
         parts = [sum(row[column] for row in rows) for column in (7, 8, 9)]  # in the order of PARTS
-        shares = [time * 100 / every for time in parts]
+        shares = [time * 100 / in_all for time in parts]
         findings = (_split(shares, _most(rows)),)
         yield Summary.whole(TABLES["exposed-communication"], rows, findings=findings)
         yield Summary.whole(TABLES["exposed-parts"], list(zip(PARTS, parts, shares, strict=True)), findings=findings)
@@ -106,25 +106,25 @@ def _of_channel(channel: Channel, size: int | None, row: Ints, times: Ints) -> I
     pieces = is_its.nonzero()[0]
     codes = channel.moves[at[pieces]] if len(channel.moves) else np.zeros(len(pieces), np.int64)
     for code in distinct(codes).tolist():
-        some = pieces[codes == code]
+        of_transfer = pieces[codes == code]
         transfer = channel.transfers[code] if len(channel.moves) else None
         operation, volume = (SENDS, None) if channel.role else (None, None)
         if transfer and transfer.operation != BARRIER:
             operation, volume = transfer.shown, transfer.volume(size or 1) or None
-        kernels = len(distinct(row[some]))
-        yield _Moved(operation, volume, size, channel.shown), Sums((kernels, *times[:, some].sum(1).tolist()))
+        kernels = len(distinct(row[of_transfer]))
+        yield _Moved(operation, volume, size, channel.shown), Sums((kernels, *times[:, of_transfer].sum(1).tolist()))
 
 
-def _row(moved: _Moved, times: Sums, every: int) -> Row:
+def _row(moved: _Moved, times: Sums, in_all: int) -> Row:
     kernels, exposed, *rest = times
-    return (*moved, kernels, exposed, percent(exposed, every), *rest)
+    return (*moved, kernels, exposed, percent(exposed, in_all), *rest)
 
 
 def _split(shares: Sequence[float], most: str) -> Finding:
     """Return how much of exposed communication is what [%], and which operations most of it lies in."""
     evidence = dict(zip(("waiting_percent", "transfer_percent", "unmatched_percent"), shares, strict=True))
-    found = Finding("", RULE, Verdict.NOTE, Confidence.CERTAIN, evidence={**evidence, "most": most})
-    return replace(found, text=f"exposed communication: {split_of(found)}")
+    finding = Finding("", RULE, Verdict.NOTE, Confidence.CERTAIN, evidence={**evidence, "most": most})
+    return replace(finding, text=f"exposed communication: {split_of(finding)}")
 
 
 def _most(rows: Sequence[Row]) -> str:

@@ -477,9 +477,9 @@ def _places(group: Group, keys: list[list[Key]]) -> Iterator[tuple[Key, Flags]]:
     place = np.full(len(group[0]), -1, np.int64)
     for member, of_member in reversed(list(zip(group, keys, strict=True))):
         place[member.numbers] = [known.setdefault(key, len(known)) for key in of_member]
-    every = list(known)
+    places = list(known)
     for code in distinct(place[place >= 0]).tolist():
-        yield every[code], place == code
+        yield places[code], place == code
 
 
 def _with_some(member: Channel, chosen: Flags) -> Channel:

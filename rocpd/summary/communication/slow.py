@@ -81,10 +81,10 @@ class SlowCollectives:
 
 
 def comparable(
-    every: Iterable[SizedCollective], least: float = LEAST_BYTES, fewest: float = FEWEST
+    collectives: Iterable[SizedCollective], least: float = LEAST_BYTES, fewest: float = FEWEST
 ) -> list[list[SizedCollective]]:
     """Return large collectives that are alike, where there are enough."""
-    large = ((each[:3], each) for each in every if each.size >= least)
+    large = ((each[:3], each) for each in collectives if each.size >= least)
     return [alike for alike in by_key(large).values() if len(alike) >= fewest]
 
 
@@ -95,9 +95,9 @@ def slow_groups(compared: Iterable[Sequence[SizedCollective]], share: float = OF
         slow, lost = [], 0
         for alike in of_group:
             best, fastest = max(each.rate for each in alike), min(each.time for each in alike)
-            some = [each for each in alike if each.rate < share * best]
-            slow += some
-            lost += sum(each.time - fastest for each in some)
+            slower = [each for each in alike if each.rate < share * best]
+            slow += slower
+            lost += sum(each.time - fastest for each in slower)
         if slow:
             yield SlowCollectives(tuple(slow), tuple(chain.from_iterable(of_group)), lost)
 
@@ -117,8 +117,8 @@ def said_of(groups: Sequence[SlowCollectives]) -> tuple[str, dict[str, object]]:
     return f"{worst.text}{more}", {**worst.evidence, "groups": len(groups)}
 
 
-def slow_collectives(every: Iterable[SizedCollective]) -> Iterator[Finding]:
+def slow_collectives(collectives: Iterable[SizedCollective]) -> Iterator[Finding]:
     """Yield one sentence on the collectives that are slow: of the group that loses most."""
-    if groups := sorted(slow_groups(comparable(every)), key=lambda group: -group.lost):
+    if groups := sorted(slow_groups(comparable(collectives)), key=lambda group: -group.lost):
         text, evidence = said_of(groups)
         yield Finding(text, RULE, Verdict.PROBLEM, Confidence.LIKELY, evidence=evidence)

@@ -184,7 +184,7 @@ def replays_of(job: JobGraph, pieces: Periods, clocks: Clocks) -> Replays:
 
 
 def judge(
-    found: Blame | None,
+    blame: Blame | None,
     pieces: Periods | None,
     members: Members,
     groups: Sequence[Group],
@@ -194,83 +194,83 @@ def judge(
     """Return the verdict on the ranks of a job.
 
     Args:
-        found: what replays of it say; None where there are no steps.
+        blame: what replays of it say; None where there are no steps.
         pieces: the steps; None where nothing shows them.
         members: its ranks.
         groups: channels of one communicator each, those of collectives.
         clocks: which times of the ranks compare.
         lacking: why nothing can be said of stragglers, only of steps; empty where it can.
     """
-    if pieces is None or found is None:
+    if pieces is None or blame is None:
         return unknown(lacking or "not known: neither step markers nor enough collectives of all ranks")
-    places = dict(zip(found.steps, pieces.markers, strict=False))
-    slow = {places[number]: cause for number, cause in found.slow.items() if number in places}
-    longest = {places[number]: ranks for number, ranks in found.longest.items() if number in places}
-    judgement = Judgement((), compute=found.computes, slow=slow, longest=longest)
+    places = dict(zip(blame.steps, pieces.markers, strict=False))
+    slow = {places[number]: cause for number, cause in blame.slow.items() if number in places}
+    longest = {places[number]: ranks for number, ranks in blame.longest.items() if number in places}
+    judgement = Judgement((), compute=blame.computes, slow=slow, longest=longest)
     if lacking:
         return replace(judgement, findings=unknown(lacking).findings)
-    lacking_ranks = max(((group[0].size or 0) - len(group) for group in groups), default=0) - len(found.unmet)
-    findings = tuple(_findings(found, pieces, members, lacks_ranks=lacking_ranks > 0))
+    lacking_ranks = max(((group[0].size or 0) - len(group) for group in groups), default=0) - len(blame.unmet)
+    findings = tuple(_findings(blame, pieces, members, lacks_ranks=lacking_ranks > 0))
     is_problem = findings[0].verdict is Verdict.PROBLEM
-    blamed = [cause.ranks for cause in found.causes if cause.kind is not CauseKind.LINK]
+    blamed = [cause.ranks for cause in blame.causes if cause.kind is not CauseKind.LINK]
     culprits = tuple(dict.fromkeys(rank for ranks in blamed for rank in ranks)) if is_problem else ()
     late = tuple(ranks[0] for ranks in blamed) if is_problem else ()
-    usual = _usual(found, culprits) if culprits else None
+    usual = _usual(blame, culprits) if culprits else None
     last = came_last(groups, pieces, clocks)
     said = replace(judgement, findings=findings, culprits=culprits, late=late, last=last, usual=usual)
     if findings[0].verdict is Verdict.UNKNOWN:
         return said
-    costs = {cause.ranks[0]: cause.costs for cause in found.causes if cause.kind is CauseKind.RANK}
-    return replace(said, causes=tuple(_rows(found, members)), costs=costs)
+    costs = {cause.ranks[0]: cause.costs for cause in blame.causes if cause.kind is CauseKind.RANK}
+    return replace(said, causes=tuple(_rows(blame, members)), costs=costs)
 
 
-def _rows(found: Blame, members: Members) -> Iterator[Row]:
+def _rows(blame: Blame, members: Members) -> Iterator[Row]:
     """Yield the numbers of what is said: of all that differs, then of each cause."""
-    lost = found.lost_ns * 100 / found.step_ns if found.step_ns else None
-    yield ("all that differs", found.lost_ns, lost, *[None] * 4, len(found.steps), *[None] * 3, found.step_ns)
-    for cause in found.causes:
+    lost = blame.lost_ns * 100 / blame.step_ns if blame.step_ns else None
+    yield ("all that differs", blame.lost_ns, lost, *[None] * 4, len(blame.steps), *[None] * 3, blame.step_ns)
+    for cause in blame.causes:
         is_stall = cause.stalled > STALLS
         steps = len(cause.stalls) if is_stall else cause.longest
         longer = (cause.in_stalls, None) if is_stall else (cause.takes[cause.mainly], cause.longer * 100)
-        costs = cause.costs, cause.costs * 100 / found.step_ns
+        costs = cause.costs, cause.costs * 100 / blame.step_ns
         which = " ".join(map(str, cause.ranks))
-        rest = len(found.steps), cause.waiting * 100, None if is_stall else cause.chance, which
-        yield (_who(cause, members), *costs, cause.mainly, *longer, steps, *rest, found.step_ns)
+        rest = len(blame.steps), cause.waiting * 100, None if is_stall else cause.chance, which
+        yield (_who(cause, members), *costs, cause.mainly, *longer, steps, *rest, blame.step_ns)
 
 
-def _usual(found: Blame, culprits: Sequence[int]) -> int | None:
+def _usual(blame: Blame, culprits: Sequence[int]) -> int | None:
     """Return a rank that is to blame for nothing and computes as long as most."""
-    innocent = sorted((rank for rank in found.computes if rank not in culprits), key=found.computes.__getitem__)
+    innocent = sorted((rank for rank in blame.computes if rank not in culprits), key=blame.computes.__getitem__)
     return innocent[len(innocent) // 2] if innocent else None
 
 
-def _findings(found: Blame, pieces: Periods, members: Members, *, lacks_ranks: bool) -> Iterator[Finding]:
+def _findings(blame: Blame, pieces: Periods, members: Members, *, lacks_ranks: bool) -> Iterator[Finding]:
     """Yield what is to be said, the verdict first; `lacks_ranks`: whether others took part in collectives."""
     count, unit = len(pieces), pieces.unit
-    if not found.is_matched:
-        yield _not_matched(found, pieces)
+    if not blame.is_matched:
+        yield _not_matched(blame, pieces)
         return
     if count < _FEW_STEPS:
         text = f"stragglers: not known: {count} of the {_FEW_STEPS} {unit} that it takes to tell one from chance"
         yield Finding(text, RULE, Verdict.UNKNOWN, Confidence.CERTAIN)
         return
-    for cause in found.causes:
-        hiding = [found.causes[number] for number in cause.behind if cause.is_hidden]
-        yield from _accused(cause, hiding, found, unit, members)
-    yield from _in_turn(found.causes, found, unit)
-    if found.causes:
+    for cause in blame.causes:
+        hiding = [blame.causes[number] for number in cause.behind if cause.is_hidden]
+        yield from _accused(cause, hiding, blame, unit, members)
+    yield from _in_turn(blame.causes, blame, unit)
+    if blame.causes:
         return
-    limits = [*_not_compared(found), *_coverage(found), *([str(found.denied)] if found.denied else _together(found))]
+    limits = [*_not_compared(blame), *_coverage(blame), *([str(blame.denied)] if blame.denied else _together(blame))]
     limits += ["ranks that are not among the files may be waited for"] if lacks_ranks else []
-    if unmet := sorted(set(found.unmet) & set(found.together)):
+    if unmet := sorted(set(blame.unmet) & set(blame.together)):
         limits.append(f"whom {_named(unmet)} communicates with is not known")
-    suspected = "" if found.denied else _suspected(found, pieces)
+    suspected = "" if blame.denied else _suspected(blame, pieces)
     if limits:
         rest = suspected or f"; else none costs 1 % of a step, in {count} {unit}"
         text = f"stragglers: not known: {'; '.join(limits)}{rest}"
         yield Finding(text, RULE, Verdict.UNKNOWN, Confidence.CERTAIN, evidence={"steps": count})
     else:
-        percent = found.lost_ns * 100 / found.step_ns if found.step_ns else 0.0
+        percent = blame.lost_ns * 100 / blame.step_ns if blame.step_ns else 0.0
         rest = f"; {percent:.2g} % of the time goes with how much steps differ" if percent >= 1 else ""
         inferred = members.inferred_links
         who = "rank or host" if inferred else "rank, host or link"
@@ -288,9 +288,9 @@ def _once(hiding: Sequence[Cause], members: Members) -> str:
     return f" once {_who(hiding[0], members)} is as the others" if hiding else ""
 
 
-def _accused(cause: Cause, hiding: Sequence[Cause], found: Blame, unit: str, members: Members) -> Iterator[Finding]:
+def _accused(cause: Cause, hiding: Sequence[Cause], blame: Blame, unit: str, members: Members) -> Iterator[Finding]:
     """Yield what a cause cost, once others that hide that are gone, and whether it lasts."""
-    count = len(found.steps)
+    count = len(blame.steps)
     is_stall, since = cause.stalled > STALLS, cause.since if unit == "steps" else None
     is_at_times = is_stall and since is None
     chance = 1.0 if cause.chance is None else cause.chance
@@ -302,14 +302,14 @@ def _accused(cause: Cause, hiding: Sequence[Cause], found: Blame, unit: str, mem
     are_ranks = "together" in whom
     names = {CauseKind.HOST: "slower than all others" if are_ranks else "a slow host", CauseKind.LINK: "a slow link"}
     what = "slow at times" if is_at_times else names.get(cause.kind, "a straggler")
-    percent = cause.costs * 100 / found.step_ns
+    percent = cause.costs * 100 / blame.step_ns
     step = "a mean step" if unit == "steps" else "a mean piece"
     costs = f"{readable(cause.costs, 'ns')} of {step} ({percent:.2g} %){_once(hiding, members)}"
     text = f"{_who(cause, members)} cost{'' if are_ranks else 's'} {costs}: {_why(cause, is_stall, count, unit)}"
     if cause.waiting >= 0.01:
         text += f"; {cause.waiting * 100:.0f} % of the waiting"
-    if found.matched < WELL_MATCHED:
-        text += f"; it may cost more: {next(_coverage(found))}"
+    if blame.matched < WELL_MATCHED:
+        text += f"; it may cost more: {next(_coverage(blame))}"
     text += f": {perhaps}{what}"
     evidence: dict[str, object] = {
         "steps": count,
@@ -330,7 +330,7 @@ def _accused(cause: Cause, hiding: Sequence[Cause], found: Blame, unit: str, mem
     rank = cause.ranks[0] if cause.kind is CauseKind.RANK else None
     yield Finding(text, RULE, Verdict.PROBLEM, confidence, rank, evidence=evidence)
     noun = "step" if unit == "steps" else "piece"
-    lasts = comes_again(cause.stalls, found.steps[-1], noun) if is_at_times else _lasting(cause, count, unit)
+    lasts = comes_again(cause.stalls, blame.steps[-1], noun) if is_at_times else _lasting(cause, count, unit)
     yield Finding(lasts, "comm.lasting", Verdict.NOTE, confidence, rank, evidence=whom)
 
 
@@ -341,7 +341,7 @@ def _whom(cause: Cause, members: Members) -> dict[str, object]:
     return {"link": list(cause.ranks)} if cause.kind is CauseKind.LINK else {}
 
 
-def _in_turn(causes: Sequence[Cause], found: Blame, unit: str) -> Iterator[Finding]:
+def _in_turn(causes: Sequence[Cause], blame: Blame, unit: str) -> Iterator[Finding]:
     """Yield what stalls of several ranks cost together: garbage collection, say, comes to one after another."""
     stalls = [cause for cause in causes if cause.kind is CauseKind.RANK and cause.stalled > STALLS]
     if len(stalls) < _SEVERAL:
@@ -349,10 +349,10 @@ def _in_turn(causes: Sequence[Cause], found: Blame, unit: str) -> Iterator[Findi
     ranks = sorted(cause.ranks[0] for cause in stalls)
     steps = sorted({step for cause in stalls for step in cause.stalls})
     cost = sum(cause.cost for cause in stalls)  # each with those before it removed
-    percent = cost * 100 / found.step_ns
+    percent = cost * 100 / blame.step_ns
     text = (
         f"stalls of ranks {listed(ranks)} cost {readable(cost, 'ns')} of a mean step together ({percent:.2g} %), in "
-        f"{len(steps)} of {len(found.steps)} {unit}: they come to one rank after another"
+        f"{len(steps)} of {len(blame.steps)} {unit}: they come to one rank after another"
     )
     evidence = {"ranks": ranks, "cost_ns": cost, "cost_percent": percent, "steps": steps}
     yield Finding(text, "comm.stalls", Verdict.NOTE, Confidence.CERTAIN, evidence=evidence)
@@ -436,8 +436,8 @@ def spacing(steps: Sequence[int], fewest: int) -> int:
     (4, 0, 0)
     """
     apart = {after - before for before, after in pairwise(steps)}
-    every = apart.pop() if len(apart) == 1 and len(steps) >= fewest else 0
-    return every if every > 1 else 0
+    distance = apart.pop() if len(apart) == 1 and len(steps) >= fewest else 0
+    return distance if distance > 1 else 0
 
 
 def few_steps(steps: Sequence[int]) -> str:
@@ -461,37 +461,37 @@ def _lasting(cause: Cause, count: int, unit: str) -> str:
     return f"it lasts: chance explains it in less than {odds} recordings"
 
 
-def _not_matched(found: Blame, pieces: Periods) -> Finding:
+def _not_matched(blame: Blame, pieces: Periods) -> Finding:
     """Return that nothing is known of waiting, with who takes longer all the same."""
-    text = f"stragglers: not known: only {found.matched * 100:.0f} % of the time of communication is matched"
-    return Finding(text + _suspected(found, pieces), RULE, Verdict.UNKNOWN, Confidence.CERTAIN)
+    text = f"stragglers: not known: only {blame.matched * 100:.0f} % of the time of communication is matched"
+    return Finding(text + _suspected(blame, pieces), RULE, Verdict.UNKNOWN, Confidence.CERTAIN)
 
 
-def _suspected(found: Blame, pieces: Periods) -> str:
+def _suspected(blame: Blame, pieces: Periods) -> str:
     """Return who takes longest for itself, where what that costs is not known."""
-    if not found.suspect:
+    if not blame.suspect:
         return ""
-    why = _why(found.suspect, found.suspect.stalled > STALLS, len(pieces), pieces.unit)
-    then = "" if found.suspect.mainly == OF_COMPUTE else ":"
-    return f"; {_named(found.suspect.ranks)}{then} {why}, at what cost is not known"
+    why = _why(blame.suspect, blame.suspect.stalled > STALLS, len(pieces), pieces.unit)
+    then = "" if blame.suspect.mainly == OF_COMPUTE else ":"
+    return f"; {_named(blame.suspect.ranks)}{then} {why}, at what cost is not known"
 
 
-def _not_compared(found: Blame) -> Iterator[str]:
+def _not_compared(blame: Blame) -> Iterator[str]:
     """Yield which ranks do what no others do."""
-    if alone := sorted(rank for rank, share in found.compared.items() if share < _COMPARED):
+    if alone := sorted(rank for rank, share in blame.compared.items() if share < _COMPARED):
         yield f"{_named(alone)} {'does' if len(alone) == 1 else 'do'} work that no other rank does"
 
 
-def _coverage(found: Blame) -> Iterator[str]:
-    if found.matched < WELL_MATCHED:
-        yield f"{found.matched * 100:.0f} % of the time of communication is matched"
+def _coverage(blame: Blame) -> Iterator[str]:
+    if blame.matched < WELL_MATCHED:
+        yield f"{blame.matched * 100:.0f} % of the time of communication is matched"
 
 
-def _together(found: Blame) -> Iterator[str]:
+def _together(blame: Blame) -> Iterator[str]:
     """Yield which ranks take longer together, where all that differs costs much and no rank alone does."""
-    is_much, lost = found.lost_ns >= _MUCH * found.step_ns, readable(found.lost_ns, "ns")
-    if found.suspect and len(found.together) > 1 and is_much:
-        yield f"{_named(found.together)} take longer, which together with all that differs costs {lost} of a step"
+    is_much, lost = blame.lost_ns >= _MUCH * blame.step_ns, readable(blame.lost_ns, "ns")
+    if blame.suspect and len(blame.together) > 1 and is_much:
+        yield f"{_named(blame.together)} take longer, which together with all that differs costs {lost} of a step"
 
 
 def _named(ranks: Sequence[int]) -> str:

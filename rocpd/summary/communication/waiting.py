@@ -121,12 +121,12 @@ class Waiting:
         """Add the collectives of a group; the first ones of its start-up are listed, but nobody is blamed for them."""
         keys: dict[Key, int] = {}
         who = [self._codes(member, keys) for member in group]
-        for some in collectives_of(group, self.clocks):
-            codes = np.array([of_member[some.numbers] for of_member in who])
-            self._list(group, some, codes, list(keys))
+        for collectives in collectives_of(group, self.clocks):
+            codes = np.array([of_member[collectives.numbers] for of_member in who])
+            self._list(group, collectives, codes, list(keys))
             if self.blames:
-                judged = some.numbers >= startup
-                self._blame(some.arrivals.take(judged), codes[:, judged], list(keys))
+                judged = collectives.numbers >= startup
+                self._blame(collectives.arrivals.take(judged), codes[:, judged], list(keys))
 
     def _codes(self, member: Channel, keys: dict[Key, int]) -> Ints:
         """Number what each kernel of a member counts for."""
@@ -134,21 +134,21 @@ class Waiting:
         rank = self.ranks[member.rank]
         return per_id(lanes, lambda lane: keys.setdefault(key_of(self.by, rank, lane), len(keys)))
 
-    def _list(self, group: Group, some: Collectives, codes: Ints, keys: Sequence[Key]) -> None:
+    def _list(self, group: Group, collectives: Collectives, codes: Ints, keys: Sequence[Key]) -> None:
         """Add collectives to the table, and what their time went into; `codes` are those of the members."""
-        if not len(some.numbers):
+        if not len(collectives.numbers):
             return
-        waits, times = some.arrivals.waits, some.arrivals.times
+        waits, times = collectives.arrivals.waits, collectives.arrivals.times
         is_whole = self.clocks.is_whole(group)
-        classes = some.arrivals.classes(is_whole)
+        classes = collectives.arrivals.classes(is_whole)
         for code in np.flatnonzero(np.bincount(classes)).tolist():
-            counted = some.counted & (classes == code)
+            counted = collectives.counted & (classes == code)
             added = ((classes == code).sum(), counted.sum(), times[counted].sum(), waits[counted].sum())
             self.classes[CLASSES[code]] = self.classes.get(CLASSES[code], np.zeros(4, np.int64)) + added
         sums = (waits.sum(0), waits.max(0), times.min(0), times.max(0))
-        last = _only(some.arrivals.shares > 0, codes)
-        moved = _moved(group, some.numbers, sums[2] if is_whole else 0 * sums[2])
-        self.listed.append(_Listed(group, some.numbers, last, tuple(keys), classes, sums, moved))
+        last = _only(collectives.arrivals.shares > 0, codes)
+        moved = _moved(group, collectives.numbers, sums[2] if is_whole else 0 * sums[2])
+        self.listed.append(_Listed(group, collectives.numbers, last, tuple(keys), classes, sums, moved))
 
     def _blame(self, when: Arrivals, codes: Ints, keys: Sequence[Key]) -> None:
         """Add who waits for whom; several members may count for one key."""
@@ -176,16 +176,16 @@ class Waiting:
     @functools.cached_property
     def _pairs(self) -> _Pairs:
         """The pairs of all groups, each once, in the order in which they came."""
-        every = _Pairs(*map(np.concatenate, zip(_NO_PAIRS, *self.pairs, strict=True)))
+        joined = _Pairs(*map(np.concatenate, zip(_NO_PAIRS, *self.pairs, strict=True)))
         self.pairs.clear()
-        pair = numbered(every.waiter, every.cause)
+        pair = numbered(joined.waiter, joined.cause)
         first = first_of(pair)
         order = np.argsort(first)
-        times, total = np.bincount(pair, every.times).astype(np.int64), np.bincount(pair, every.total)
+        times, total = np.bincount(pair, joined.times).astype(np.int64), np.bincount(pair, joined.total)
         most = np.zeros(len(first), np.int64)
-        np.maximum.at(most, pair, every.most)
+        np.maximum.at(most, pair, joined.most)
         first = first[order]
-        return _Pairs(every.waiter[first], every.cause[first], times[order], total[order].astype(float), most[order])
+        return _Pairs(joined.waiter[first], joined.cause[first], times[order], total[order].astype(float), most[order])
 
     def collective_rows(self) -> Iterator[Row]:
         """Yield the rows of the table of collectives; those with most waiting come first."""

@@ -164,8 +164,8 @@ def _measured(reader: RankReader, names: KernelNames) -> Measured:
         passes = (values.of_pass(called, durations),) if len(values.rows) else ()
     texts, times = kernel_texts(reader, names, dispatches[2]), dict[str | None, int]()
     lasting = np.where(valid_times(*dispatches[6:8]), dispatches[7] - dispatches[6], 0)
-    for (each,), some in grouped([dispatches[2]]):
-        merge(times, {texts.get(each): total(lasting[some])})
+    for (kernel_id,), runs in grouped([dispatches[2]]):
+        merge(times, {texts.get(kernel_id): total(lasting[runs])})
     ids, kernels = distinct(kernel), numbered(kernel)
     gpus, kinds = _hardware(reader, agent)
     return Measured(
@@ -200,11 +200,11 @@ class _Values(NamedTuple):
 def _passes_in_file(values: _Values, called: Mapping[int, str], number: Ints, start: Ints, end: Ints) -> Iterator[Pass]:
     """Yield the passes of a program whose file holds all of them; one has no times where its values have none."""
     count = int(values.rows.max(initial=-1)) + 1
-    for _, some in sorted(grouped([number])):
-        times = np.where(valid_times(start[some], end[some]), end[some] - start[some], np.nan)
+    for _, rows in sorted(grouped([number])):
+        times = np.where(valid_times(start[rows], end[rows]), end[rows] - start[rows], np.nan)
         durations = np.full(count, np.nan)
-        durations[values.rows[some]] = times
-        of_pass = _Values(values.rows[some], values.pmc[some], values.value[some])
+        durations[values.rows[rows]] = times
+        of_pass = _Values(values.rows[rows], values.pmc[rows], values.value[rows])
         yield of_pass.of_pass(called, None if np.isnan(durations).all() else durations)
 
 
@@ -408,8 +408,8 @@ def _read_counters(reading: RankReading) -> _OfRank:
     lane = agent[row] if by is By.AGENT else stream[row] if by is By.STREAM else np.full(len(row), NULL)
     texts, names = kernel_texts(reader, reading.options.kernel_names, kernel[row]), list(counters)
     divisions: dict[Key, _Cells] = {}
-    for (of_lane, of_kernel, number), some in grouped([lane, kernel[row], counter]):
-        values = sums[some]
+    for (of_lane, of_kernel, number), cells in grouped([lane, kernel[row], counter]):
+        values = sums[cells]
         cell_of = _cell(values[~np.isnan(values)].tolist())
         add(divisions, reading.key(of_lane), (texts.get(of_kernel), names[number]), cell_of)
     return divisions, units
@@ -472,8 +472,8 @@ def not_counted() -> RocpdError:
 def _of_program(counted: Measured, _rank: Rank, _options: Options) -> tuple[_Covered, _Passes, _Times]:
     covered: _Covered = {}
     passes: _Passes = {}
-    for number, one in enumerate(counted.passes, 1):
-        for name, rows in one.counters.items():
+    for number, pass_ in enumerate(counted.passes, 1):
+        for name, rows in pass_.counters.items():
             instances = np.bincount(rows.rows, minlength=counted.count)
             for kind, gpu in enumerate(counted.hardware):
                 of_kind = counted.gpus == kind
@@ -487,19 +487,19 @@ def _of_program(counted: Measured, _rank: Rank, _options: Options) -> tuple[_Cov
 
 
 def _times(counted: Measured) -> _Times:
-    passes = [one.durations for one in counted.passes if one.durations is not None]
+    passes = [pass_.durations for pass_ in counted.passes if pass_.durations is not None]
     if len(passes) < 2:
         return {}
     durations: Floats = np.array(passes)
     times: _Times = {}
     for (kernel,), rows in grouped([counted.kernels]):
-        some = durations[:, rows]
-        some = some[:, ~np.isnan(some).any(axis=0)]
-        if some.shape[1]:
-            totals = some.sum(axis=1)
-            spread = 100 * (some.max(axis=0) - some.min(axis=0)) / np.median(some, axis=0)
+        of_kernel = durations[:, rows]
+        of_kernel = of_kernel[:, ~np.isnan(of_kernel).any(axis=0)]
+        if of_kernel.shape[1]:
+            totals = of_kernel.sum(axis=1)
+            spread = 100 * (of_kernel.max(axis=0) - of_kernel.min(axis=0)) / np.median(of_kernel, axis=0)
             sums = (float(totals.min()), float(totals.max()), float(spread.sum()), counted.unmatched)
-            times[counted.names[kernel]] = Sums((Largest(len(passes)), some.shape[1], *sums))
+            times[counted.names[kernel]] = Sums((Largest(len(passes)), of_kernel.shape[1], *sums))
     return times
 
 
@@ -511,7 +511,7 @@ def _to_collect(covered: _Covered) -> Iterator[Row]:
         names = {counter for counter, other in covered if other == kind}
         for panel in PANELS:
             lacking = (_counters(known, metric) for _, metric in known.panel(panel))
-            runs = collecting_runs(counters for counters in lacking if not all(_has(names, one) for one in counters))
+            runs = collecting_runs(counters for counters in lacking if not all(_has(names, name) for name in counters))
             yield from ((panel, kind, number, run.line) for number, run in enumerate(runs, 1))
 
 

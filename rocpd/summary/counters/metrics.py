@@ -308,9 +308,9 @@ def panels(reading: Reading) -> Tables:
         yield reading.summary(TABLES[name], rows)
 
 
-def _unmeasured(every: Sequence[KernelMetrics]) -> frozenset[MetricKey]:
+def _unmeasured(kernels: Sequence[KernelMetrics]) -> frozenset[MetricKey]:
     """Return the metrics for which something is missing with every kernel."""
-    return frozenset(key for key in every[0].sums if all(metrics.sums[key].missing for metrics in every))
+    return frozenset(key for key in kernels[0].sums if all(metrics.sums[key].missing for metrics in kernels))
 
 
 def _contents(
@@ -320,9 +320,9 @@ def _contents(
     options: Options,
 ) -> Iterator[Row]:
     for name in names:
-        for kind, every in kinds.items():
+        for kind, kernels in kinds.items():
             keys = [(table.id, metric.name) for table, metric in _Panel(name, kind, options).metrics()]
-            lacking = {key: every[0].sums[key].missing for key in keys if key in unmeasured[kind]}
+            lacking = {key: kernels[0].sums[key].missing for key in keys if key in unmeasured[kind]}
             missing = dict.fromkeys(counter for some in lacking.values() for counter in some)
             yield (name, kind, PANELS[name], len(keys) - len(lacking), len(keys), " ".join(missing) or None)
 
@@ -404,9 +404,9 @@ def _of_program(counted: Measured, rank: Rank, options: Options) -> _Derived:
                 missing[name, hardware.name] = source, answer
                 continue
             calculated = Calculated(None) if isinstance(answer, str) else answer
-            for (kernel, *lane), some in divided(counted, chosen, options.by):
+            for (kernel, *lane), of_lane in divided(counted, chosen, options.by):
                 key = division_of(options.by, rank, lane), counted.names[kernel], name
-                merge(sums, {key: Sums((MetricSums.of(calculated, some), MetricSums.of(collected, some)))})
+                merge(sums, {key: Sums((MetricSums.of(calculated, of_lane), MetricSums.of(collected, of_lane)))})
                 formulas.setdefault(key, (source, formula))
     return sums, formulas, missing
 

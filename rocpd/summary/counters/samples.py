@@ -236,8 +236,8 @@ def held_values(reading: RankReading, steady: RankTime | None) -> tuple[dict[Key
     values: dict[Key, HeldValues] = {}
     left_out: Counter[Key] = Counter()
     keys = list(number_of)
-    for (place,), some in sorted(grouped([of_key]), key=lambda group: int(group[1][0])):
-        (key, unit), rows = keys[place], taken[some]
+    for (place,), of_place in sorted(grouped([of_key]), key=lambda group: int(group[1][0])):
+        (key, unit), rows = keys[place], taken[of_place]
         is_after, is_none = at[rows] >= (steady.end if steady else np.inf), are_sentinels(value[rows], unit)
         inside, after = rows[~is_after & ~is_none], rows[is_after & ~is_none]
         left_out[key] += int(np.count_nonzero(~is_after & is_none))

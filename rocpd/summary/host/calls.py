@@ -136,8 +136,8 @@ class CallTree:
                 times[row] += gpu
                 row, _ = paths[row]
         for row in sorted(row for row, gpu in times.items() if gpu):
-            (above, name), own = paths[row], launched.get(row, 0)
-            numbers[row] = part.add(numbers[above], name, (0, times[row], own, own))
+            (above, name), directly = paths[row], launched.get(row, 0)
+            numbers[row] = part.add(numbers[above], name, (0, times[row], directly, directly))
         return part
 
 
@@ -214,9 +214,9 @@ def _read_trees(reading: RankReading) -> RankTrees:
     trees, rows = _grown(reading, regions, gpu)
     if has_lanes:
         (tree,) = trees.values()  # nested once, however many lanes there are
-        for (number,), some in grouped([lane]):
+        for (number,), of_lane in grouped([lane]):
             launched: Counter[int] = Counter()
-            for region, time in zip(launcher[some].tolist(), ops.duration[some].tolist(), strict=True):
+            for region, time in zip(launcher[of_lane].tolist(), ops.duration[of_lane].tolist(), strict=True):
                 launched[int(rows[region])] += time
             if number != NULL:
                 trees[reading.key(number)] = tree.launching(launched)
@@ -226,7 +226,7 @@ def _read_trees(reading: RankReading) -> RankTrees:
 def _grown(reading: RankReading, regions: RankRegions, gpu: Ints) -> tuple[dict[Key, CallTree], Ints]:
     """Return trees of all regions, each of which launched `gpu` ns, and the row of each region in its tree."""
     around = nest_times(regions.start, regions.end, regions.thread).around
-    length, own = regions.end - regions.start, own_times(regions.start, regions.end, around)
+    length, own_time = regions.end - regions.start, own_times(regions.start, regions.end, around)
     threads, which = different(regions.thread)
     has_trees = reading.options.by is By.RANK  # of threads
     keys = [(reading.rank.number, None if thread == NULL else thread) for thread in threads.tolist()]
@@ -234,7 +234,7 @@ def _grown(reading: RankReading, regions: RankRegions, gpu: Ints) -> tuple[dict[
     path, head = _paths(around, tree, regions.name, which)
     exact = np.int64 if total(length) < 1 << 63 and gpu.dtype == np.int64 else object
     sums = np.zeros((4, len(head)), exact)
-    for of_paths, values in zip(sums, (np.ones_like(length), length, own, gpu), strict=True):
+    for of_paths, values in zip(sums, (np.ones_like(length), length, own_time, gpu), strict=True):
         np.add.at(of_paths, path, values.astype(exact, copy=False))
     above = np.where(around[head] >= 0, path[around[head]], -1)
     trees, row_of = {}, path
@@ -312,11 +312,11 @@ def _add(sums: dict[int, Sums], tree: CallTree) -> None:
 
 def _function_rows(key: Key, sums: Mapping[int, Sums], texts: list[str | None], is_lane: bool) -> Iterator[Row]:
     """Yield the rows of a division."""
-    own = {name: of_name[4 if is_lane else 2] for name, of_name in sums.items()}
-    total = sum(own.values())
-    for name in sorted(sums, key=lambda name: (-own[name], texts[name] or "")):
+    self_times = {name: of_name[4 if is_lane else 2] for name, of_name in sums.items()}
+    total = sum(self_times.values())
+    for name in sorted(sums, key=lambda name: (-self_times[name], texts[name] or "")):
         times = (None, None, None, *sums[name][3:]) if is_lane else sums[name]
-        yield (*key, texts[name], *times, percent(own[name], total))
+        yield (*key, texts[name], *times, percent(self_times[name], total))
 
 
 _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
@@ -362,9 +362,9 @@ def speedscope_of(profiles: Profiles, name: str, reading: Reading) -> Iterator[s
     frames: dict[str, int] = {}
     shown = []
     for labels, unit, stacks in profiles(reading):
-        own = [(path, time) for path, time in stacks if time]
-        samples = [[frames.setdefault(text, len(frames)) for text in path] for path, _ in own]
-        if weights := [time for _, time in own]:
+        timed = [(path, time) for path, time in stacks if time]
+        samples = [[frames.setdefault(text, len(frames)) for text in path] for path, _ in timed]
+        if weights := [time for _, time in timed]:
             has_times = unit != SAMPLES
             span = {"unit": "nanoseconds" if has_times else "none", "startValue": 0, "endValue": sum(weights)}
             whose = " ".join(labels) or ("all ranks" if has_times else "")
@@ -429,7 +429,7 @@ def chart_of(
     """
     rows: dict[tuple[int, str], int] = {}
     names: list[str] = []
-    own: Counter[int] = Counter()
+    own_values: Counter[int] = Counter()
     for path, value in stacks:
         row = -1
         for name in path:
@@ -438,22 +438,22 @@ def chart_of(
                 names.append(name)
             elif names[row] != name:
                 names[row] = merged(name)
-        own[row] += value
-    every, above = [own[row] for row in range(len(rows))], [row for row, _ in rows]
+        own_values[row] += value
+    totals, above = [own_values[row] for row in range(len(rows))], [row for row, _ in rows]
     for row in range(len(rows) - 1, -1, -1):
         if above[row] >= 0:
-            every[above[row]] += every[row]
+            totals[above[row]] += totals[row]
     below = defaultdict(list)
     for row in range(len(rows)):
         below[above[row]].append(row)
-    total = sum(every[row] for row in below[-1])
-    frames, waiting = [], [(row, 0, start) for row, start in _placed(below[-1], every, 0)]
+    total = sum(totals[row] for row in below[-1])
+    frames, waiting = [], [(row, 0, start) for row, start in _placed(below[-1], totals, 0)]
     while waiting:
         row, depth, start = waiting.pop()
-        if every[row] > total * least:
-            frames.append(FlameFrame(visible(names[row]), depth, start, every[row], own[row]))
-            waiting += [(inner, depth + 1, at) for inner, at in reversed(list(_placed(below[row], every, start)))]
-    functions = _functions(names, above, every, own)
+        if totals[row] > total * least:
+            frames.append(FlameFrame(visible(names[row]), depth, start, totals[row], own_values[row]))
+            waiting += [(inner, depth + 1, at) for inner, at in reversed(list(_placed(below[row], totals, start)))]
+    functions = _functions(names, above, totals, own_values)
     return Flames(title, "" if unit == SAMPLES else "ns", total, tuple(frames), functions, unit == _GPU)
 
 
@@ -465,7 +465,7 @@ def _placed(rows: Sequence[int], values: Sequence[int], start: int) -> Iterator[
 
 
 def _functions(
-    names: Sequence[str], above: Sequence[int], every: Sequence[int], own: Counter[int]
+    names: Sequence[str], above: Sequence[int], totals: Sequence[int], own_values: Counter[int]
 ) -> tuple[tuple[str, int, int], ...]:
     """Return names with most of their own: all that they have, what is recursive once, and their own."""
     around: list[frozenset[str]] = []
@@ -474,8 +474,8 @@ def _functions(
     for row, name in enumerate(names):
         outer = around[above[row]] if above[row] >= 0 else frozenset()
         around.append(outer if name in outer else outer | {name})
-        alone[name] += own[row]
-        with_inner[name] += 0 if name in outer else every[row]
+        alone[name] += own_values[row]
+        with_inner[name] += 0 if name in outer else totals[row]
     return tuple((visible(name), with_inner[name], value) for name, value in alone.most_common(_FUNCTIONS))
 
 

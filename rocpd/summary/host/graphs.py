@@ -108,17 +108,17 @@ def graphs(reading: Reading) -> Tables:
     without = 0
     for rank, (of_rank, lost) in answers:
         without += lost
-        for name, some in of_rank.items():
-            rows[name] += ((rank.number, *row) for row in some)
+        for name, of_name in of_rank.items():
+            rows[name] += ((rank.number, *row) for row in of_name)
     if not rows["graph-launches"] and not rows["graph-captures"]:
         hint = f"{without} launches have no operations in the selection" if without else None
         raise nothing("graph was launched", hint)
     if without:
         reading.session.note(f"graphs: {without} launches left out: no operations of theirs are in the selection")
     rows["graph-launches"].sort(key=lambda row: (row[2], row[0]))
-    for name, every in rows.items():
+    for name, of_table in rows.items():
         if name not in _OF_CAPTURES or rows["graph-captures"]:
-            yield Summary.whole(TABLES[name], every)
+            yield Summary.whole(TABLES[name], of_table)
 
 
 _GRAPHS = Fact("graphs", 1, ())

@@ -132,10 +132,10 @@ def edges_of(reading: Reading) -> tuple[list[int], dict[int, Ints]]:
 def depths(launched: Ints, started: Ints, edges: Ints) -> _Depths:
     """Return the queue of an agent between edges [ns]; arguments as for `waiting`."""
     times, depth = waiting(launched, started)
-    every = distinct(np.concatenate([edges, times[(times > edges[0]) & (times < edges[-1])]]))
-    at = np.searchsorted(times, every[:-1], side="right") - 1
+    moments = distinct(np.concatenate([edges, times[(times > edges[0]) & (times < edges[-1])]]))
+    at = np.searchsorted(times, moments[:-1], side="right") - 1
     held = np.where(at >= 0, np.append(depth, 0)[at], 0)
-    length, of = np.diff(every), np.searchsorted(edges, every[:-1], side="right") - 1
+    length, of = np.diff(moments), np.searchsorted(edges, moments[:-1], side="right") - 1
     count, width = len(edges) - 1, np.maximum(np.diff(edges), 1)
     most = np.zeros(count, np.int64)
     np.maximum.at(most, of, held)

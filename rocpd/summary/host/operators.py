@@ -149,8 +149,8 @@ def _read(reading: RankReading, tables: Sequence[str]) -> _OfRank:
         for depth, around in enumerate(operators.nesting.path(row)):
             below[around] += ran[1]
             for kind in _kinds(operators, around, tables, names.texts[kernel]):
-                once, own = (0, 0) if kind in seen else ran, (0, 0) if depth else ran
-                merge(sums, {kind: Sums((0, 0, 0, 0, 0, *once, *own))})
+                once, outermost = (0, 0) if kind in seen else ran, (0, 0) if depth else ran
+                merge(sums, {kind: Sums((0, 0, 0, 0, 0, *once, *outermost))})
                 seen.add(kind)
     counts = {"operations": len(ops), "outside": int((inner < 0).sum()), "operators": len(operators.names)}
     key = reading.key()
@@ -242,14 +242,14 @@ def _phase_rows(key: Key, times: Mapping[str | None, Sums]) -> Iterator[Row]:
 def _add_calls(operators: TorchOperators, sums: _Work, tables: Sequence[str]) -> None:
     """Add calls and their time on the CPU; of operators in others of their kind the outermost has the time."""
     length = (operators.end - operators.start).tolist()
-    own = own_times(operators.start, operators.end, operators.nesting.around).tolist()
+    own_time = own_times(operators.start, operators.end, operators.nesting.around).tolist()
     for row in operators.counts.nonzero()[0].tolist():
         _, *around = operators.nesting.path(row)
         outer = {kind for each in around for kind in _kinds(operators, each, tables)}
         flops = flops_of(operators.names[row], operators.sizes[row], operators.values[row])
         for kind in _kinds(operators, row, tables):
             cpu = 0 if kind in outer else length[row]
-            merge(sums, {kind: Sums((1, cpu, own[row], flops or 0, int(flops is not None), 0, 0, 0, 0))})
+            merge(sums, {kind: Sums((1, cpu, own_time[row], flops or 0, int(flops is not None), 0, 0, 0, 0))})
 
 
 def _operator_rows(key: Key, sums: _Work, table: str) -> Iterator[Row]:

@@ -121,8 +121,8 @@ def _add_ranges(times: _Times, reading: RankReading, ranges: StackRanges, idle: 
     around = ranges.nesting.innermost(threads, at)
     inner = (around >= 0).nonzero()[0]
     parts.append((around[inner], threads[inner], at[inner], 0, 0, 0, ops.duration[inner]))
-    every = (np.concatenate(column) for column in zip(*(np.broadcast_arrays(*part) for part in parts), strict=True))
-    rows, threads, at, *values = every
+    columns = (np.concatenate(column) for column in zip(*(np.broadcast_arrays(*part) for part in parts), strict=True))
+    rows, threads, at, *values = columns
     keys, codes = _divisions(reading, threads, at)
     pairs, pair_of = np.unique(codes * len(ranges.start) + rows, return_inverse=True)
     sums = np.zeros((len(values), len(pairs)), np.int64 if all(total(each) < 1 << 63 for each in values) else object)
@@ -215,8 +215,8 @@ def _by_frame(kind: str, times: Mapping[Path, Sums], place_of: Callable[[StackFr
 
 
 def _rows(front: Row, sums: Mapping[Row, Sums], kind: str, has_operations: bool) -> Iterator[Row]:
-    whole = sum(own for _, _, own, *_ in sums.values())
-    for place, each in sorted(sums.items(), key=lambda item: (-item[1][2], -item[1][1], order_of(item[0]))):
-        idle = each[3:5] if has_operations else (None, None)
-        gpu = each[5:] if has_operations and kind != SAMPLES else (None, None)
-        yield (*front, *place, *each[:3], percent(each[2], whole), *idle, *gpu)
+    whole = sum(own_time for _, _, own_time, *_ in sums.values())
+    for place, values in sorted(sums.items(), key=lambda item: (-item[1][2], -item[1][1], order_of(item[0]))):
+        idle = values[3:5] if has_operations else (None, None)
+        gpu = values[5:] if has_operations and kind != SAMPLES else (None, None)
+        yield (*front, *place, *values[:3], percent(values[2], whole), *idle, *gpu)

@@ -272,9 +272,9 @@ def _batches(
             durations = np.where(valid_times(start, end), end - start, -1)
             yield known[: len(keys)], durations, size[0] if sizes else None
         return
-    every = f"SELECT *, {_DURATION} AS duration FROM ({statement(kind)})"  # noqa: S608
+    sql = f"SELECT *, {_DURATION} AS duration FROM ({statement(kind)})"  # noqa: S608
     texts = layout.keys if layout.by_text else ()
-    select = Select(every, (*keys[len(texts) :], "duration", *sizes), texts=texts, base=layout.base)
+    select = Select(sql, (*keys[len(texts) :], "duration", *sizes), texts=texts, base=layout.base)
     for batch in batches(reading.reader, select):
         codes = (np.fromiter(map(names.code, map(as_text, column)), np.int64, batch.count) for column in batch.texts)
         columns = [*codes, *batch.numbers]
@@ -647,11 +647,11 @@ def _shape(name: str | None, sizes: list[int], registers: int, gpu: GpuLimits | 
 
 
 def _shape_rows(key: Key, shapes: Mapping[Row, grouping.Sums]) -> Iterator[Row]:
-    every = sum(map(_time, shapes.values()))
+    whole = sum(map(_time, shapes.values()))
     for shape in sorted(shapes, key=lambda shape: (-_time(shapes[shape]), grouping.order_of((shape[0], *shape[1])))):
         name, grid, workgroup, *takes = shape
         (spread, first, unstable, runs, longer), time = shapes[shape], _time(shapes[shape])
         front = (*key, name, *("x".join(map(str, size)) for size in (grid, workgroup)))
         middle = spread.quantile(0.5)
         rest = middle, unstable, int(first), longer if runs else None
-        yield (*front, spread.calls, time, grouping.percent(time, every), *takes, *rest)
+        yield (*front, spread.calls, time, grouping.percent(time, whole), *takes, *rest)

@@ -227,8 +227,8 @@ def all_contexts(answers: RankAnswers[tuple[list[str | None], Contexts]]) -> tup
         codes = [*names.adopt(texts), -1]  # -1 stays what it is
         shift = answers.reading.shift(rank.number)
         for key, contexts in divisions_of_rank.items():
-            for (kind, *some), each in contexts.items():
-                add(divisions, key, (kind, *(codes[code] for code in some)), each.shifted(shift))
+            for (kind, *of_rank), instances in contexts.items():
+                add(divisions, key, (kind, *(codes[code] for code in of_rank)), instances.shifted(shift))
     if not divisions:
         raise nothing("kernels or copies")
     return names, divisions
@@ -266,12 +266,12 @@ def _rows(key: Key, contexts: dict[_Context, Instances], names: Names) -> Iterat
     total = sum(each.spread.moments.total for each in contexts.values())
     excess = {context: each.excess for context, each in contexts.items()}
     for context in sorted(contexts, key=lambda context: (-excess[context], order_of(_texts(context, names)))):
-        each = contexts[context]
-        gap = each.gaps.moments
+        instances = contexts[context]
+        gap = instances.gaps.moments
         share = percent(excess[context], total)
-        times = (each.first, each.last, gap.total, gap.shortest, gap.mean, gap.deviation, gap.longest)
-        front = (*key, *_texts(context, names), *statistics(each.spread), excess[context], share)
-        yield (*front, *outliers(each.spread), *times)
+        times = (instances.first, instances.last, gap.total, gap.shortest, gap.mean, gap.deviation, gap.longest)
+        front = (*key, *_texts(context, names), *statistics(instances.spread), excess[context], share)
+        yield (*front, *outliers(instances.spread), *times)
 
 
 def _total_rows(key: Key, contexts: dict[_Context, Instances]) -> Iterator[Row]:
@@ -289,8 +289,8 @@ def _duration_rows(key: Key, contexts: dict[_Context, Instances], names: Names) 
     for name, spread in most_first(spreads_of_names, lambda spread: spread.moments.total):
         values, counts = spread.distribution()
         for low, high, start, end in _classes(values):
-            some, calls = values[low:high].tolist(), counts[low:high].tolist()
-            time = sum(value * count for value, count in zip(some, calls, strict=True))
+            of_class, calls = values[low:high].tolist(), counts[low:high].tolist()
+            time = sum(value * count for value, count in zip(of_class, calls, strict=True))
             yield (*key, name, start, end, sum(calls), time, sum(calls) * 100 / spread.timed)
 
 
@@ -358,24 +358,24 @@ def _read_runs(reading: RankReading) -> dict[Key, dict[str | None, _Runs]]:
         kernels = ops.take((ops.kind == KERNEL).nonzero()[0])
         for (name,), rows in grouped([kernels.name]):
             times = kernels.duration[rows]
-            one = np.ones(len(times), np.int64)
-            merge(runs, {names.texts[name]: _Runs(1, one, times.astype(np.float64), times, times)})
+            ones = np.ones(len(times), np.int64)
+            merge(runs, {names.texts[name]: _Runs(1, ones, times.astype(np.float64), times, times)})
     return {reading.key(): runs}
 
 
 def _run_rows(key: Key, of_names: dict[str | None, _Runs]) -> Iterator[Row]:
     rows = []
     for name, runs in of_names.items():
-        some = (runs.count > 1).nonzero()[0]
-        if len(some):
-            longest = runs.longest[some].astype(np.float64)
-            apart = runs.longest[some] - runs.shortest[some]
-            late = round(float((longest - runs.time[some] / runs.count[some]).sum()))
+        repeated = (runs.count > 1).nonzero()[0]
+        if len(repeated):
+            longest = runs.longest[repeated].astype(np.float64)
+            apart = runs.longest[repeated] - runs.shortest[repeated]
+            late = round(float((longest - runs.time[repeated] / runs.count[repeated]).sum()))
             most = int(np.argmax(apart))
             whole = sum(apart.tolist())
             share = late * 100 / float(longest.sum()) if longest.any() else None
-            counts = (name, runs.agents, len(some), whole, late, whole / len(some))
-            rows.append((*key, *counts, int(apart[most]), int(some[most]) + 1, share))
+            counts = (name, runs.agents, len(repeated), whole, late, whole / len(repeated))
+            rows.append((*key, *counts, int(apart[most]), int(repeated[most]) + 1, share))
     yield from sorted(rows, key=lambda row: (-row[len(key) + 4], row[len(key)] or ""))
 
 
@@ -446,16 +446,16 @@ def raptor(reading: Reading) -> Iterator[Summary]:
         for (_, *codes), each in contexts.items():
             merge(sums, {tuple("" if code < 0 else _text(names.texts[code]) for code in codes): each})
     named = {context: (of_context, categories.of(context[0])) for context, of_context in sums.items()}
-    every = named | {(text,): (gaps, IDLE) for text, gaps in _gaps(Spread.sum(each.gaps for each in sums.values()))}
-    whole = sum(of_row.spread.moments.total for of_row, _ in every.values()) or 1
-    yield Summary.whole(RAPTOR_TABLES["raptor-categories"], _category_rows(every, whole))
+    with_idle = named | {(text,): (gaps, IDLE) for text, gaps in _gaps(Spread.sum(each.gaps for each in sums.values()))}
+    whole = sum(of_row.spread.moments.total for of_row, _ in with_idle.values()) or 1
+    yield Summary.whole(RAPTOR_TABLES["raptor-categories"], _category_rows(with_idle, whole))
     before = tuple(
         Field(f"Kernel+{n}", "", "operation before", is_kernel=True) for n in range(1, reading.options.sequence + 1)
     )
     kernel, *times = RAPTOR_TABLES["raptor-top"].fields
     rows = [
-        _row(context, *every[context], whole, len(before))
-        for context in sorted(every, key=lambda c: (-every[c][0].spread.moments.total, c))
+        _row(context, *with_idle[context], whole, len(before))
+        for context in sorted(with_idle, key=lambda c: (-with_idle[c][0].spread.moments.total, c))
     ]
     yield Summary(RAPTOR_TABLES["raptor-top"], (kernel, *before, *times), rows)
     yield Summary.whole(RAPTOR_TABLES["raptor-variability"], _variability_rows(named, categories, whole))
@@ -485,12 +485,12 @@ def _gap_text(gap_class: int) -> str:
     return f"GAP:{low}us-{'' if high is None else f'{high}us'}"
 
 
-def _row(context: _Named, each: Instances, category: str, whole: int, before: int) -> Row:
-    m, gaps = each.spread.moments, each.gaps.moments
-    starts = (None if category == IDLE else round(start / 1e6, 3) for start in (each.first, each.last))
+def _row(context: _Named, instances: Instances, category: str, whole: int, before: int) -> Row:
+    m, gaps = instances.spread.moments, instances.gaps.moments
+    starts = (None if category == IDLE else round(start / 1e6, 3) for start in (instances.first, instances.last))
     gap = round(gaps.total / gaps.calls / 1e3, 1) if gaps.calls else None
     lengths = (round((ns or 0) / 1e3, 1) for ns in (m.shortest, m.total / m.calls, m.longest))
-    excess = 0 if category == IDLE else each.excess
+    excess = 0 if category == IDLE else instances.excess
     shares = (
         round(excess / m.calls / 1e3, 1),
         round(excess * 100 / whole, 1),
@@ -500,10 +500,10 @@ def _row(context: _Named, each: Instances, category: str, whole: int, before: in
     return *context, *[None] * (before + 1 - len(context)), *starts, gap, *lengths, *shares, category
 
 
-def _category_rows(every: Mapping[_Named, tuple[Instances, str]], whole: int) -> Iterator[Row]:
+def _category_rows(contexts: Mapping[_Named, tuple[Instances, str]], whole: int) -> Iterator[Row]:
     rows: dict[str, Sums] = {}
-    for each, category in every.values():
-        m, excess = each.spread.moments, 0 if category == IDLE else each.excess
+    for instances, category in contexts.values():
+        m, excess = instances.spread.moments, 0 if category == IDLE else instances.excess
         merge(rows, {category: Sums((1, m.calls, m.total, excess))})
     for name, (kinds, calls, time, excess) in most_first(rows, lambda sums: sums[2]):
         times = (round(time / 1e6, 1), round(excess / 1e6, 1), round(time / calls / 1e3, 1))

@@ -151,8 +151,8 @@ def _read_copies(reading: RankReading, names: tuple[str, ...], steady: RankTime 
 
 def begun_in(steady: RankTime | None, start: Ints) -> Flags:
     """Return which copies begin in the steps of a rank; without steps all do."""
-    every = np.ones(len(start), bool)
-    return (start >= steady.start) & (start < steady.end) if steady and steady.steps else every
+    all_copies = np.ones(len(start), bool)
+    return (start >= steady.start) & (start < steady.end) if steady and steady.steps else all_copies
 
 
 def _agents(reading: RankReading) -> dict[int, str]:

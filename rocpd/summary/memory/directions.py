@@ -25,13 +25,13 @@ def copies(reading: Reading) -> Tables:
     times = reading.asking(replace(reading.options, by=None)).times()
     yield (answers := reading.each(partial(_copies_beside, times=times, categories=load(reading.options.categories))))
     sums: list[tuple[object, totals.OfRank]] = []
-    every, exposed = PartTimes(), Copies()
+    of_all, exposed = PartTimes(), Copies()
     for rank, (of_rank, parts) in answers:
         sums.append((rank, of_rank))
-        every = sum((each.every for each in parts.sums.values()), every)
+        of_all = sum((each.every for each in parts.sums.values()), of_all)
         merge(exposed, parts.copies)
     table = totals.table_of_copies(reading, answers=sums)
-    table.findings = tuple(exposed_copies(every, exposed))
+    table.findings = tuple(exposed_copies(of_all, exposed))
     yield table
 
 

@@ -245,9 +245,9 @@ def _read_sites(reading: RankReading, step: re.Pattern[str]) -> _OfSites:
 
     Two analyses of a report ask for it; it is not to be changed.
     """
-    own = replace(reading, left_out=Counter())
+    counting = replace(reading, left_out=Counter())
     asked = "sites", step, reading.options.by, reading.window
-    sites, left_out = reading.reader.once(asked, lambda: (_sites_of_rank(own, step), own.left_out))
+    sites, left_out = reading.reader.once(asked, lambda: (_sites_of_rank(counting, step), counting.left_out))
     reading.also_left_out(left_out)
     return sites
 
@@ -376,7 +376,7 @@ def _findings(every_site: _Sites, _: _BySteps, leaks: _Leaks, counts: Mapping[st
     """
     from rocpd.table.human import readable
 
-    steps, every = (counts.get(whose, 0) for whose in ("most", "all"))
+    steps, in_all = (counts.get(whose, 0) for whose in ("most", "all"))
     sites: dict[_Site, grouping.Sums] = {}
     for of_division in every_site.values():
         grouping.merge(sites, of_division)
@@ -395,7 +395,7 @@ def _findings(every_site: _Sites, _: _BySteps, leaks: _Leaks, counts: Mapping[st
         verdict = Verdict.NONE if is_long else Verdict.UNKNOWN
         text = "no memory is left behind step after step" if is_long else "too few steps to see a leak"
         yield Finding(text, LEAK, verdict, Confidence.LIKELY)
-    churning = [site for site, (churn, in_steps) in churned.items() if is_long and churn >= in_steps > every * _OFTEN]
+    churning = [site for site, (churn, in_steps) in churned.items() if is_long and churn >= in_steps > in_all * _OFTEN]
     for site in sorted(churning, key=lambda site: -churned[site][0]):
         churn, in_steps = churned[site]
         each = churn / in_steps

@@ -235,9 +235,9 @@ def _busy(reading: RankReading, time: RankTime | None, categories: Categories) -
     largest: list[Gap] = []
     for spent in read_agent_times(by_agent, time, ops, kinds):
         places = whereabouts(by_agent, spent.lane)
-        some = rows_within(ops, by, spent.lane, spent.span)
-        for (place,), rows in grouped([places.course.at(ops.start[some].clip(*spent.span))]):
-            merge(sums, {places.keys[place]: _of_operations(ops.take(some[rows]), kinds[some[rows]])})
+        of_lane = rows_within(ops, by, spent.lane, spent.span)
+        for (place,), rows in grouped([places.course.at(ops.start[of_lane].clip(*spent.span))]):
+            merge(sums, {places.keys[place]: _of_operations(ops.take(of_lane[rows]), kinds[of_lane[rows]])})
         for key, pieces in places.divide(spent.pieces()):
             here = spent.cut(pieces)
             start, end = here.gaps()
@@ -381,11 +381,11 @@ class Parts(NamedTuple):
     @classmethod
     def added(cls, parts: Sequence[Parts]) -> Parts:
         """Return those of several ranks as those of one."""
-        every = cls({}, {}, tuple(rank for of_rank in parts for rank in of_rank.ranks))
+        joined = cls({}, {}, tuple(rank for of_rank in parts for rank in of_rank.ranks))
         for of_rank in parts:
-            merge(every.sums, of_rank.sums)
-            merge(every.copies, of_rank.copies)
-        return every
+            merge(joined.sums, of_rank.sums)
+            merge(joined.copies, of_rank.copies)
+        return joined
 
 
 def budget(reading: Reading) -> Tables:
@@ -400,12 +400,12 @@ def budget(reading: Reading) -> Tables:
     if not sums:
         raise RocpdError("no kernels or copies in the selection")
     counted = [times[rank] for rank in ranks if rank in times]
-    every = sum((each.every for each in sums.values()), PartTimes())
+    of_all = sum((each.every for each in sums.values()), PartTimes())
     findings = [
         *_started(reading, times),
         *_unmarked(counted),
-        *_overlap(every.communication, every.all_communication, every.span, _more(reading)),
-        *exposed_copies(every, copies),
+        *_overlap(of_all.communication, of_all.all_communication, of_all.span, _more(reading)),
+        *exposed_copies(of_all, copies),
     ]
     yield reading.summary(TABLES["budget"], rows_of(sums, _rows), findings=findings)
     if reading.by not in (*LANES, *LAUNCHES):
@@ -418,10 +418,10 @@ def _counted_rows(reading: Reading, times: Times, by: By | None) -> Iterator[Row
         pairs = [(times[rank], reading.session.spans[rank]) for rank in ranks]
         before = sum(max(0, time.start - span.start) for time, span in pairs)
         after = sum(max(0, span.end - time.end) for time, span in pairs)
-        every = sum(span.end - span.start for _, span in pairs)
-        means = (ratio(ns, len(ranks)) for ns in (before, max(0, every - before - after), after))
+        all_ns = sum(span.end - span.start for _, span in pairs)
+        means = (ratio(ns, len(ranks)) for ns in (before, max(0, all_ns - before - after), after))
         steps, warm_up = (min(getattr(time, what) for time, _ in pairs) for what in ("steps", "warm_up"))
-        yield (*key, len(ranks), steps, warm_up, *means, percent(before, every))
+        yield (*key, len(ranks), steps, warm_up, *means, percent(before, all_ns))
 
 
 def _started(reading: Reading, times: Times) -> Iterator[Finding]:
@@ -550,11 +550,11 @@ def _copies(reading: RankReading, ops: Ops, names: OperationNames, exposed: Ints
     if not exposed.any():
         return copies
     row, size = columns(reading.reader, "rocpd_memory_copy", statement("memory_copies"), ("id", "size"))
-    sizes, some = dict(zip(row.tolist(), np.maximum(size, 0).tolist(), strict=True)), (ops.kind == COPY).nonzero()[0]
-    size = np.array([sizes.get(number, 0) for number in ops.row[some].tolist()], np.int64)
-    for (code, of_size), rows in grouped([ops.name[some], np.searchsorted(EDGES, size)]):
-        _, time, each = rates(size[rows], ops.duration[some[rows]])
-        merge(copies, {(names.texts[code] or "", of_size): Sums((total(exposed[some[rows]]), time, each))})
+    sizes, copied = dict(zip(row.tolist(), np.maximum(size, 0).tolist(), strict=True)), (ops.kind == COPY).nonzero()[0]
+    size = np.array([sizes.get(number, 0) for number in ops.row[copied].tolist()], np.int64)
+    for (code, of_size), rows in grouped([ops.name[copied], np.searchsorted(EDGES, size)]):
+        _, time, each = rates(size[rows], ops.duration[copied[rows]])
+        merge(copies, {(names.texts[code] or "", of_size): Sums((total(exposed[copied[rows]]), time, each))})
     return copies
 
 

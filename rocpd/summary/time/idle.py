@@ -192,14 +192,14 @@ class _Idle(NamedTuple):
     @classmethod
     def added(cls, parts: Sequence[_Idle]) -> _Idle:
         """Return those of several ranks as those of one."""
-        every = cls({}, {}, [], {}, [])
+        joined = cls({}, {}, [], {}, [])
         for of_rank in parts:
-            merge_groups(every.idle, of_rank.idle)
-            merge(every.span, of_rank.span)
-            every.gaps.extend(of_rank.gaps)
-            merge_groups(every.stacks, of_rank.stacks)
-            every.ranks.extend(of_rank.ranks)
-        return every
+            merge_groups(joined.idle, of_rank.idle)
+            merge(joined.span, of_rank.span)
+            joined.gaps.extend(of_rank.gaps)
+            merge_groups(joined.stacks, of_rank.stacks)
+            joined.ranks.extend(of_rank.ranks)
+        return joined
 
     def add_rank(self, rank: Rank) -> None:
         """Add a rank whose share this is, if it has such time."""
@@ -218,11 +218,11 @@ def idle(reading: Reading) -> Tables:
     """
     times = reading.times()
     yield (answers := each_of(reading, times, _IDLE, _idle_of_rank).adding(_Idle.added))
-    sums, spans, gaps, stacks, every = _Idle.added([answer for _, answer in answers])
+    sums, spans, gaps, stacks, of_ranks = _Idle.added([answer for _, answer in answers])
     if not spans:
         raise RocpdError("no kernels or copies in the selection")
-    ranks = [of_rank for of_rank in every if of_rank.span]
-    _note_steady(reading, [times[of_rank.rank] for of_rank in every if of_rank.rank in times])
+    ranks = [of_rank for of_rank in of_ranks if of_rank.span]
+    _note_steady(reading, [times[of_rank.rank] for of_rank in of_ranks if of_rank.rank in times])
     causes = (row for key, span in in_order(spans) for row in _cause_rows(key, sums.get(key, {}), span))
     findings = [
         *_findings(ranks, gaps, sums.values()),
@@ -445,9 +445,9 @@ def _threads(idle: agent_time.AgentTime, history: agent_time.History) -> Ints:
 def _stack_rows(key: Row, sums: Mapping[tuple[str, str, str | None], Sums]) -> Iterator[Row]:
     """Yield the rows of one division."""
     whole: dict[str, int] = {}
-    for (cause, _, _), (_, _, own) in sums.items():
-        whole[cause] = whole.get(cause, 0) + own
-    for (cause, *place), (count, time, own) in sorted(
+    for (cause, _, _), (_, _, own_time) in sums.items():
+        whole[cause] = whole.get(cause, 0) + own_time
+    for (cause, *place), (count, time, own_time) in sorted(
         sums.items(), key=lambda item: (-whole[item[0][0]], item[0][0], -item[1][2], -item[1][1], order_of(item[0]))
     ):
-        yield (*key, cause, *place, count, time, own, percent(own, whole[cause]))
+        yield (*key, cause, *place, count, time, own_time, percent(own_time, whole[cause]))

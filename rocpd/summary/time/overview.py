@@ -121,10 +121,10 @@ def _found_early(
     if not hear or done < _FEWEST_RANKS or passed < _PATIENCE_S or passed / done * (ranks - done) < _LONG_S:
         return
     reading.on_preliminary = None
-    some = {name: answers for name, answers in known.items() if name not in _OF_ALL}
+    answered = {name: answers for name, answers in known.items() if name not in _OF_ALL}
 
     def findings() -> list[Finding]:
-        tables = tables_of_some(reading.session.of_ranks(reading.session.ranks[:done]), analyses, some, _SHOWN)
+        tables = tables_of_some(reading.session.of_ranks(reading.session.ranks[:done]), analyses, answered, _SHOWN)
         return [finding for finding in _found(tables) if finding.rule in _EARLY]
 
     each_for_itself("preliminary verdict", lambda: hear(done, findings()), str)
@@ -164,13 +164,13 @@ def _runs(reading: Reading) -> Iterator[Finding]:
 
 def _time(times: Mapping[int, Mapping[str, int]], runs: Sequence[int]) -> str:
     """Say what the time of runs consists of, from the least to the most of any."""
-    every = sorted(sum(times[run].values()) for run in runs)
+    sums = sorted(sum(times[run].values()) for run in runs)
     shares = by_key(
         (part, time * 100 / (sum(times[run].values()) or 1)) for run in runs for part, time in times[run].items()
     )
     percents = {part: (f"{min(some):.0f} %", f"{max(some):.0f} %") for part, some in shares.items() if any(some)}
     parts = (f"{_between(*ends)} {part}" for part, ends in percents.items())
-    return f"{_between(readable(every[0], 'ns'), readable(every[-1], 'ns'))} of GPUs: {', '.join(parts)}"
+    return f"{_between(readable(sums[0], 'ns'), readable(sums[-1], 'ns'))} of GPUs: {', '.join(parts)}"
 
 
 def _between(low: str, high: str) -> str:

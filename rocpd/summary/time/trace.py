@@ -160,13 +160,13 @@ def _clocks(reading: Reading) -> _Count:
 
 def _steps(reading: Reading) -> _Count:
     """Count the steps that ranks lack of those that others of their run have; recordings may cut the outermost two."""
-    every, missing, of, ranks = steps_of_ranks(reading.session, reading.options.step_marker), 0, 0, 0
+    of_ranks, missing, of, ranks = steps_of_ranks(reading.session, reading.options.step_marker), 0, 0, 0
     for run in reading.session.job.by_run:
-        known = [set(every[rank.number]) for rank in run if every.get(rank.number)]
+        known = [set(of_ranks[rank.number]) for rank in run if of_ranks.get(rank.number)]
         if len(known) < 2:
             continue
         seen = set().union(*known)
-        lacking = [len(seen - own) for own in known if len(seen - own) > _CUT]
+        lacking = [len(seen - steps) for steps in known if len(seen - steps) > _CUT]
         missing, of, ranks = missing + sum(lacking), of + len(seen) * len(known), ranks + len(lacking)
     return _Count(missing, of, ranks)
 

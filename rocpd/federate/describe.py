@@ -187,8 +187,8 @@ def _software(session: Federation) -> Iterator[tuple[str, str]]:
 
 
 def _some(words: Iterable[str], joined: str = ", ") -> str:
-    every = list(words)
-    return joined.join(every[:_FEW]) + (f"{joined}… {len(every) - _FEW} more" if len(every) > _FEW else "")
+    listed = list(words)
+    return joined.join(listed[:_FEW]) + (f"{joined}… {len(listed) - _FEW} more" if len(listed) > _FEW else "")
 
 
 _ROWS = "{rows}"

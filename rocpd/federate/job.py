@@ -195,8 +195,8 @@ class Job:
         groups = _candidates(self.ranks)
         if not groups:
             return ()
-        some = self.of_ranks(tuple(self.rank_of[number] for group in groups for number in group), keep_alignment=False)
-        runs = {rank.number: run for rank, run in some.map_ranks(_counted, brief_bytes=STATEMENT_BYTES)}
+        part = self.of_ranks(tuple(self.rank_of[number] for group in groups for number in group), keep_alignment=False)
+        runs = {rank.number: run for rank, run in part.map_ranks(_counted, brief_bytes=STATEMENT_BYTES)}
         began = {rank.number: (rank.life or (0, 0), rank.number) for rank in self.ranks}
         passes = (group for group in groups if _are_passes([runs[number] for number in group]))
         return tuple(tuple(sorted(group, key=began.__getitem__)) for group in passes)

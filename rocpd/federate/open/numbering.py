@@ -180,7 +180,7 @@ def _at_one_time(ranks: Sequence[Rank]) -> Iterator[list[Rank]]:
     part = [rank for rank in ranks if rank.life is None]
     last = None
     known = [(rank.life, rank) for rank in ranks if rank.life is not None]
-    for (start, end), rank in sorted(known, key=lambda one: (one[0], one[1].number)):
+    for (start, end), rank in sorted(known, key=lambda lived: (lived[0], lived[1].number)):
         if last is not None and start > last:
             yield part
             part = []
@@ -254,5 +254,5 @@ def _command(rank: Rank) -> str | None:
 def _are_parts_of_one(runs: Sequence[Sequence[Rank]]) -> bool:
     """Whether all processes have MPI ranks, and each MPI rank is of one run: what a rank starts has its number."""
     of_runs = [{rank.mpi_rank for rank in run} for run in runs]
-    every = set().union(*of_runs)
-    return None not in every and len(every) == sum(map(len, of_runs))
+    mpi_ranks = set().union(*of_runs)
+    return None not in mpi_ranks and len(mpi_ranks) == sum(map(len, of_runs))

@@ -55,8 +55,8 @@ class CopiedDatabase(Unifier):
     def __init__(self, shares: Sequence[Share], note: Callable[[str], None], busy_ms: int) -> None:
         # Only selected rows are copied, so the copies need no conditions.
         by_rank = {n: tables for share in shares for n, tables in zip(share.ranks, share.tables, strict=True)}
-        every = tuple(dataclasses.replace(by_rank[number], only={}) for number in sorted(by_rank))
-        super().__init__(_opened("", busy_ms), every)
+        tables_of_ranks = tuple(dataclasses.replace(by_rank[number], only={}) for number in sorted(by_rank))
+        super().__init__(_opened("", busy_ms), tables_of_ranks)
         guard(self.connection)
         self._shares = shares
         self._note = note

@@ -198,10 +198,10 @@ def _aligned_without(meetings: Meetings, clock: int) -> Sequence[ClockLine | Non
     sides = [side.copy() for side in (meetings.entered, meetings.left, meetings.ended)]
     for side in sides:
         side[:, clock] = NULL
-    some = (sides[-1] != NULL).sum(1) > 1
-    if not some.any():
+    is_meeting = (sides[-1] != NULL).sum(1) > 1
+    if not is_meeting.any():
         raise ContradictionError(clock)
-    return align_clocks(Meetings(*(side[some] for side in sides)))
+    return align_clocks(Meetings(*(side[is_meeting] for side in sides)))
 
 
 def align_clocks(meetings: Meetings) -> tuple[ClockLine | None, ...]:

@@ -238,16 +238,16 @@ _READ = ("rocpd_region", "rocpd_event", "rocpd_string", *OPERATIONS)
 def known_launches(trace: WholeTrace) -> dict[int, Launches]:
     """Return what is known of each rank, and note in one line how much GPU work does not count by its launch."""
     known = {}
-    every = unknown = 0
+    in_all = unknown = 0
     without = 0
     for rank, (operations, launched) in trace.map_ranks(_count):
-        every, unknown = every + operations, unknown + operations - launched
+        in_all, unknown = in_all + operations, unknown + operations - launched
         known[rank.number] = Launches.ALL if launched == operations else Launches.SOME if launched else Launches.NONE
         without += known[rank.number] is Launches.NONE
     if unknown and without == len(known):
         trace.note("no launching call is in the trace: GPU work counts by when it ran")
     elif unknown:
-        trace.note(f"{unknown} of {every} operations have no launching call in the trace: they count by when they ran")
+        trace.note(f"{unknown} of {in_all} operations have no launching call in the trace: they count by when they ran")
     return known
 
 

@@ -177,8 +177,8 @@ class JobHistory:
         known = {name for entry in self.entries for name in entry.metrics}
         chosen = [name for word in self.asked.metrics for name in sorted(known) if _is_asked(word, name)]
         if not chosen:
-            some = sorted(map(_shown, known), key=lambda name: (name.startswith(KERNEL), name))
-            raise UsageError(f"no metric is called {' or '.join(self.asked.metrics)}", f"such as {_few(some)}")
+            names = sorted(map(_shown, known), key=lambda name: (name.startswith(KERNEL), name))
+            raise UsageError(f"no metric is called {' or '.join(self.asked.metrics)}", f"such as {_few(names)}")
         return metrics_of(self.entries, list(dict.fromkeys(chosen)))
 
     @cached_property
@@ -227,11 +227,11 @@ class JobHistory:
 
     def explanation(self, change: MetricChange) -> str:
         """Say what explains most of a change of the step; empty where nothing does."""
-        found = self.explained(change).attribution
+        attribution = self.explained(change).attribution
         causes = [(kernel_name(k.pair.new[0].name if k.pair.new else k.pair.base[0].name).short, k.change)
-                  for k in found.kernels]  # fmt: skip
-        causes += [(part, row.change) for part, row in found.parts.items() if part.startswith("idle")]
-        whole = found.unit.change
+                  for k in attribution.kernels]  # fmt: skip
+        causes += [(part, row.change) for part, row in attribution.parts.items() if part.startswith("idle")]
+        whole = attribution.unit.change
         same = [(name, part) for name, part in causes if part * whole > 0]
         if not same:
             return ""
@@ -241,7 +241,7 @@ class JobHistory:
     @property
     def noise_percent(self) -> float:
         """Standard deviation of runs around their level, outliers too: the next run may be one [%]."""
-        left = np.log(self.step.values) - self.step.own
+        left = np.log(self.step.values) - self.step.levels
         freedom = max(1, len(left) - len(self.step.fit.steps) - 1)
         return max(self.step.fit.deviation, math.sqrt(float((left**2).sum()) / freedom)) * 100
 
@@ -334,9 +334,9 @@ class JobHistory:
     @cached_property
     def findings(self) -> list[Finding]:
         """The findings of the history, in ten sentences at most."""
-        every = list(self._findings())
-        more = _said(f"{len(every) - _LINES + 1} more: --format json has them all")
-        return every if len(every) <= _LINES else [*every[: _LINES - 1], more]
+        findings = list(self._findings())
+        more = _said(f"{len(findings) - _LINES + 1} more: --format json has them all")
+        return findings if len(findings) <= _LINES else [*findings[: _LINES - 1], more]
 
     def _findings(self) -> Iterator[Finding]:
         yield _said(self._about(), rule=JOB, verdict=Verdict.NOTE)
@@ -441,10 +441,10 @@ def history_of(folder: str | Path, run: RunProfile, options: HistoryOptions | No
     Raises:
         InputError: there is no such store, or no run in it.
     """
-    found = JobHistory(folder, options)
-    number = closest(found.jobs, unwritten(run))
-    is_chosen = found.asked.job in (number, *range(2, len(found.jobs) + 1))
-    return found if is_chosen else JobHistory(folder, replace(found.asked, job=number))
+    history = JobHistory(folder, options)
+    number = closest(history.jobs, unwritten(run))
+    is_chosen = history.asked.job in (number, *range(2, len(history.jobs) + 1))
+    return history if is_chosen else JobHistory(folder, replace(history.asked, job=number))
 
 
 def _one_number(run: RunProfile) -> RunProfile:
@@ -488,5 +488,5 @@ def _said(text: str, rule: str = "history", verdict: Verdict = Verdict.NOTE) -> 
 
 
 def _few(names: Iterator[str] | Sequence[str]) -> str:
-    every = list(names)
-    return ", ".join(every[:5]) + (" …" if len(every) > 5 else "")
+    listed = list(names)
+    return ", ".join(listed[:5]) + (" …" if len(listed) > 5 else "")

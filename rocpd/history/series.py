@@ -143,11 +143,11 @@ class _Model(NamedTuple):
         slopes = [] if self.slope is None else [np.maximum(place - self.slope, 0.0)]
         return np.column_stack([self.fixed, *slopes, *(np.where(place >= at, 1.0, 0.0) for at in self.steps)])
 
-    def with_found(self, found: _Found) -> _Model:
+    def with_found(self, change: _Found) -> _Model:
         """Return the same with what a search found."""
-        if found.is_slope:
-            return self._replace(slope=found.places[0])
-        return self._replace(steps=tuple(sorted({*self.steps, *found.places})))
+        if change.is_slope:
+            return self._replace(slope=change.places[0])
+        return self._replace(steps=tuple(sorted({*self.steps, *change.places})))
 
 
 class _Found(NamedTuple):
@@ -166,15 +166,15 @@ def _selected(values: Floats, fixed: Floats) -> tuple[_Model, LevelStep | None]:
     """Return the model of a series, and a step that is not in it because chance explains it too often."""
     model = _Model(fixed, None, ())
     most = min(_MOST_STEPS, len(values) // _RUNS_A_STEP)
-    found = _best(values, model)
-    while found.p < RARE and len(model.steps) < most:
-        model = model.with_found(found)
-        found = _best(values, model)
+    change = _best(values, model)
+    while change.p < RARE and len(model.steps) < most:
+        model = model.with_found(change)
+        change = _best(values, model)
     model = _without_chance(values, model)
     model = _as_slope(values, model)
-    is_new = found.places[0] >= len(values) - _NEW
-    is_doubtful = RARE <= found.p < _DOUBTFUL and is_new and not found.is_slope
-    return model, LevelStep(found.places[0], 0.0, found.p) if is_doubtful else None
+    is_new = change.places[0] >= len(values) - _NEW
+    is_doubtful = RARE <= change.p < _DOUBTFUL and is_new and not change.is_slope
+    return model, LevelStep(change.places[0], 0.0, change.p) if is_doubtful else None
 
 
 def _best(values: Floats, model: _Model) -> _Found:
@@ -183,15 +183,15 @@ def _best(values: Floats, model: _Model) -> _Found:
     freedom = len(values) - design.shape[1] - 1
     scan = _scan(values, design)
     allowed = _allowed(len(values), model.steps)
-    found = [
+    changes = [
         _judged(scan.gains(width) * (allowed & _ahead(allowed, width)), scan.left, freedom, width)
         for width in (0, *_widths(len(values)))
     ]
     if model.slope is None:
         starts = _hinges(len(values))
         slope = _judged(scan.gains_of_slopes(starts), scan.left, freedom, 0)
-        found.append(slope._replace(places=(starts[slope.places[0]],), is_slope=True))
-    best = max(found, key=lambda each: each.likelihood)
+        changes.append(slope._replace(places=(starts[slope.places[0]],), is_slope=True))
+    best = max(changes, key=lambda each: each.likelihood)
     return best._replace(p=_chance(best, scan.left, freedom))
 
 
@@ -227,13 +227,13 @@ def _judged(gains: Floats, left: Floats, freedom: int, width: int) -> _Found:
     return _Found(places, False, best if is_some else -math.inf, gains[:, place])
 
 
-def _chance(found: _Found, left: Floats, freedom: int) -> float:
+def _chance(change: _Found, left: Floats, freedom: int) -> float:
     """Return how often chance explains as much at one place: Student's t, averaged over what rho may be."""
-    if found.likelihood == -math.inf:
+    if change.likelihood == -math.inf:
         return 1.0
-    after = np.maximum(left - found.gains, _TINY**2)
-    p = _averaged(_JACOBIANS - freedom / 2 * np.log(after), np.sqrt(found.gains * freedom / after), freedom)
-    return min(1.0, p * (math.exp(_COST_OF_PAIRS) if len(found.places) > 1 else 1.0))
+    after = np.maximum(left - change.gains, _TINY**2)
+    p = _averaged(_JACOBIANS - freedom / 2 * np.log(after), np.sqrt(change.gains * freedom / after), freedom)
+    return min(1.0, p * (math.exp(_COST_OF_PAIRS) if len(change.places) > 1 else 1.0))
 
 
 def _averaged(likelihoods: Floats, scores: Floats, freedom: int) -> float:
@@ -262,12 +262,12 @@ class _Scan(NamedTuple):
         """Return the squares that a step at each place explains, or a pair of steps so many runs apart."""
         count, apart = self.products.shape[1], 1 - _RHOS[:, None]
         low, high = LEAST_AFTER, count - width - LEAST_AFTER + 1
-        products, own = self.products[:, low:high], 1 + apart**2 * (count - 1.0 - np.arange(low, high))
+        products, squares = self.products[:, low:high], 1 + apart**2 * (count - 1.0 - np.arange(low, high))
         if width:
             products = products - self.products[:, low + width : high + width]
-            own = 1 + apart**2 * (width - 1) + _RHOS[:, None] ** 2
+            squares = 1 + apart**2 * (width - 1) + _RHOS[:, None] ** 2
         gains = np.zeros(self.products.shape[:2])
-        gains[:, low:high] = _explained(products, own)
+        gains[:, low:high] = _explained(products, squares)
         return gains
 
     def gains_of_slopes(self, starts: Sequence[int]) -> Floats:
@@ -277,15 +277,15 @@ class _Scan(NamedTuple):
         return _explained(slopes.transpose(0, 2, 1) @ self.columns, (slopes**2).sum(1))
 
 
-def _explained(products: Floats, own: Floats) -> Floats:
+def _explained(products: Floats, squares: Floats) -> Floats:
     """Return the squares that columns explain beside a design.
 
     Args:
         products: of the columns with what is left, and with the base.
-        own: squares of the columns.
+        squares: of the columns.
     """
     base = products[:, :, 1:]
-    unexplained = own - np.einsum("rpb,rpb->rp", base, base)
+    unexplained = squares - np.einsum("rpb,rpb->rp", base, base)
     return products[:, :, 0] ** 2 / np.where(unexplained > 1e-6, unexplained, np.inf)
 
 
@@ -443,12 +443,12 @@ def _cleaned(values: Floats, offsets: Floats) -> tuple[Floats, Flags]:
         beside = [np.median(values[column > 0]) for column in offsets.T]
         others = np.median(values[offsets.sum(1) == 0])
         lifted = offsets @ (np.array(beside) - others)
-    own = values - lifted
-    middle = _middles(own)
-    apart = np.abs(own - middle)
+    lowered = values - lifted
+    middle = _middles(lowered)
+    apart = np.abs(lowered - middle)
     # A median of few takes a quarter of the deviation along; in short series it may take nearly all.
-    scale = 1.4826 * max(float(np.median(apart)) / 0.75, float(np.median(np.abs(np.diff(own)))) / math.sqrt(2))
-    most = np.sort(apart)[-max(1, round(_FEW * len(own))) - 1]
+    scale = 1.4826 * max(float(np.median(apart)) / 0.75, float(np.median(np.abs(np.diff(lowered)))) / math.sqrt(2))
+    most = np.sort(apart)[-max(1, round(_FEW * len(lowered))) - 1]
     is_outside = apart > max(_OUTSIDE * scale, most, _TINY)
     return np.where(is_outside, middle + lifted, values), is_outside
 
@@ -472,19 +472,19 @@ class MetricSeries:
         places: which runs of the history have it.
         values: of each of them [ns or bytes].
         fit: what its logarithms consist of.
-        own: of each run the level with the offset of its group, as a logarithm.
+        levels: of each run the level with the offset of its group, as a logarithm.
     """
 
     name: str
     places: Ints
     values: Floats
     fit: Fit
-    own: Floats
+    levels: Floats
 
     def band(self) -> tuple[Floats, Floats, Floats]:
         """Return of each run the level, and between what 95 of 100 runs lie."""
         half = _BAND * self.fit.deviation
-        return np.exp(self.own), np.exp(self.own - half), np.exp(self.own + half)
+        return np.exp(self.levels), np.exp(self.levels - half), np.exp(self.levels + half)
 
 
 @frozen
@@ -556,8 +556,8 @@ def series_of(
     number = {group: n for n, group in enumerate(dict.fromkeys(groups[place] for place in has))}
     of_runs = np.array([number[groups[place]] for place in has], np.int64)
     fitted = fit(np.log(values), of_runs)
-    own = fitted.level + np.array(fitted.offsets)[of_runs] if len(has) else fitted.level
-    return MetricSeries(name, places, values, fitted, own)
+    levels = fitted.level + np.array(fitted.offsets)[of_runs] if len(has) else fitted.level
+    return MetricSeries(name, places, values, fitted, levels)
 
 
 def passing(entries: Sequence[RunEntry]) -> dict[int, tuple[str, ...]]:
@@ -566,28 +566,28 @@ def passing(entries: Sequence[RunEntry]) -> dict[int, tuple[str, ...]]:
     Fewer than `NARROWEST` at a time, whose step lies apart from those around them: of more the fit finds both ends, and
     these have their reasons. The configuration before them and after them is the same.
     """
-    found: dict[int, tuple[str, ...]] = {}
+    passed: dict[int, tuple[str, ...]] = {}
     usual = 0
     for at in range(1, len(entries)):
-        if at in found:
+        if at in passed:
             continue
         names = _other_config(entries[usual], entries[at])
         ends = range(at + 1, min(at + NARROWEST, len(entries))) if names else ()
         back = {end: names - _other_config(entries[usual], entries[end]) for end in ends}
         end = next((end for end, same in back.items() if same), None)
-        if end is not None and _is_apart(entries, [n for n in range(at) if n not in found], at, end):
+        if end is not None and _is_apart(entries, [n for n in range(at) if n not in passed], at, end):
             for place in range(at, end):
-                found[place] = tuple(_differences([entries[usual]], [entries[place]], back[end]))
+                passed[place] = tuple(_differences([entries[usual]], [entries[place]], back[end]))
         else:
             usual = at
-    return found
+    return passed
 
 
-def _other_config(one: RunEntry, other: RunEntry) -> set[str]:
+def _other_config(first: RunEntry, second: RunEntry) -> set[str]:
     """Return of what the configuration of two runs is not the same."""
-    if one.config == other.config:
+    if first.config == second.config:
         return set()
-    return {name for name in {*one.config, *other.config} if any(_differences([one], [other], [name]))}
+    return {name for name in {*first.config, *second.config} if any(_differences([first], [second], [name]))}
 
 
 def _is_apart(entries: Sequence[RunEntry], before: Sequence[int], at: int, end: int) -> bool:
@@ -595,11 +595,11 @@ def _is_apart(entries: Sequence[RunEntry], before: Sequence[int], at: int, end: 
     around = [*before[1 - NARROWEST :], *range(end, min(end + NARROWEST - 1, len(entries)))]
     logs = [math.log(entries[place].metrics[STEP]) for place in around]
     width = max(logs) - min(logs)
-    own = [math.log(entry.metrics[STEP]) for entry in entries[at:end]]
-    return all(not min(logs) - width <= value <= max(logs) + width for value in own)
+    steps = [math.log(entry.metrics[STEP]) for entry in entries[at:end]]
+    return all(not min(logs) - width <= value <= max(logs) + width for value in steps)
 
 
-def changes_of(entries: Sequence[RunEntry], every: Mapping[str, MetricSeries], least: float) -> list[MetricChange]:
+def changes_of(entries: Sequence[RunEntry], metrics: Mapping[str, MetricSeries], least: float) -> list[MetricChange]:
     """Return where metrics changed, the step first, and those first that change most [ns].
 
     Of the steps of all metrics but that of the unit those stay that are rare enough for how many metrics were searched:
@@ -607,14 +607,14 @@ def changes_of(entries: Sequence[RunEntry], every: Mapping[str, MetricSeries], l
 
     Args:
         entries: the runs.
-        every: their metrics.
+        metrics: their metrics.
         least: changes below this share are left out.
     """
-    found = [change for each in every.values() for change in _of_series(each)]
-    others = sorted((c for c in found if c.metric != STEP and c.kind != MAYBE), key=lambda change: change.p)
-    searched = max(1, len(every) - 1)
+    changes = [change for each in metrics.values() for change in _of_series(each)]
+    others = sorted((c for c in changes if c.metric != STEP and c.kind != MAYBE), key=lambda change: change.p)
+    searched = max(1, len(metrics) - 1)
     rare = [n for n, change in enumerate(others, 1) if change.p <= RARE * min(1.0, n / searched)]
-    kept = [c for c in found if c.metric == STEP] + others[: max(rare, default=0)]
+    kept = [c for c in changes if c.metric == STEP] + others[: max(rare, default=0)]
     large = [change for change in kept if abs(change.ratio - 1) >= least]
     reasoned = [replace(change, reasons=tuple(_reasons(entries, change))) for change in large]
     return sorted(reasoned, key=_by_size)
@@ -680,11 +680,11 @@ def _other_words(before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
     sides = (before[0], after[0])
     first, second = map(NUMBER.findall, sides)
     is_same = NUMBER.sub("#", sides[0]) == NUMBER.sub("#", sides[1])
-    if is_same and all(one == other or "#" in (one, other) for one, other in zip(first, second, strict=True)):
+    if is_same and all(was == now or "#" in (was, now) for was, now in zip(first, second, strict=True)):
         return
     words = [side.split() for side in sides]
     if len(words[0]) == len(words[1]):
-        at = [n for n, (one, other) in enumerate(zip(*words, strict=True)) if one != other]
+        at = [n for n, (was, now) in enumerate(zip(*words, strict=True)) if was != now]
         starts = [n - (n > 0 and words[0][n - 1].startswith("-")) for n in at]
         words = [[word for n, start in zip(at, starts, strict=True) for word in side[start : n + 1]] for side in words]
     yield f"{COMMAND}: {' -> '.join(shorten(' '.join(side), _LONGEST) for side in words)}"

@@ -504,10 +504,10 @@ def _odd_dates(entries: Sequence[RunEntry]) -> Iterator[str]:
         "dated after it was added": [entry for entry in entries if entry.at > entry.added + _DAY_NS],
         "dated before ROCm was there": [entry for entry in entries if entry.at < _ROCM_NS],
     }
-    for why, some in odd.items():
-        if some:
-            dates = ", ".join(date_text(entry.at) for entry in some[:_FEW])
-            yield f"{few([entry.name for entry in some], _FEW)}: {why} ({dates}): a clock was wrong; --date says better"
+    for why, runs in odd.items():
+        if runs:
+            dates = ", ".join(date_text(entry.at) for entry in runs[:_FEW])
+            yield f"{few([entry.name for entry in runs], _FEW)}: {why} ({dates}): a clock was wrong; --date says better"
 
 
 def _labelled(entries: Sequence[RunEntry], labels: Sequence[Mapping[str, Any]]) -> tuple[list[RunEntry], list[str]]:

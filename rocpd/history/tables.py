@@ -117,7 +117,7 @@ def names_of(metric: str) -> tuple[str, str | None]:
     return metric, None
 
 
-def changes(entries: Sequence[RunEntry], found: Sequence[MetricChange], findings: Sequence[Finding]) -> Summary:
+def changes(entries: Sequence[RunEntry], of_metrics: Sequence[MetricChange], findings: Sequence[Finding]) -> Summary:
     """Return where metrics changed."""
     rows: list[Row] = [
         (
@@ -133,7 +133,7 @@ def changes(entries: Sequence[RunEntry], found: Sequence[MetricChange], findings
             "; ".join(change.reasons) or None,
             unit_of(change.metric),
         )
-        for change in found
+        for change in of_metrics
     ]
     return Summary.whole(TABLES["changes"], rows, findings)
 
@@ -158,30 +158,30 @@ def runs(entries: Sequence[RunEntry], metric: MetricSeries, passing: Mapping[int
     return Summary.whole(TABLES["runs"], rows())
 
 
-def series(entries: Sequence[RunEntry], every: Sequence[MetricSeries]) -> Summary:
+def series(entries: Sequence[RunEntry], metrics: Sequence[MetricSeries]) -> Summary:
     """Return the values of metrics."""
     rows: list[Row] = []
     dates = [date_text(entry.at) for entry in entries]
-    for metric in every:
+    for metric in metrics:
         columns = zip(metric.places.tolist(), metric.values.tolist(), *(a.tolist() for a in metric.band()), strict=True)
         names = names_of(metric.name)
         rows += [(*names, at + 1, dates[at], *numbers, unit_of(metric.name)) for at, *numbers in columns]
     return Summary.whole(TABLES["series"], rows)
 
 
-def noise(every: Sequence[MetricSeries], groups: Sequence[str]) -> Summary:
+def noise(metrics: Sequence[MetricSeries], groups: Sequence[str]) -> Summary:
     """Return how metrics vary, by group."""
     rows: list[Row] = []
-    for metric in every:
+    for metric in metrics:
         of_runs = [groups[at] for at in metric.places.tolist()]
         number = {group: n for n, group in enumerate(dict.fromkeys(of_runs))}
         runs = Counter(of_runs)
         shown = np.array([group if runs[group] >= _LEAST_OF_GROUP else "" for group in of_runs])
-        left = np.log(metric.values) - metric.own
+        left = np.log(metric.values) - metric.levels
         for group in dict.fromkeys(shown.tolist()):
             everyone = shown == group
-            some = everyone & ~metric.fit.outliers
-            deviation = float(left[some].std()) * 100 if some.sum() > 1 else None
+            usual = everyone & ~metric.fit.outliers
+            deviation = float(left[usual].std()) * 100 if usual.sum() > 1 else None
             offset = (float(np.exp(metric.fit.offsets[number[group]])) - 1) * 100 if group in number else None
             numbers = int(everyone.sum()), float(np.median(metric.values[everyone])), deviation, offset
             outliers = int((everyone & metric.fit.outliers).sum())

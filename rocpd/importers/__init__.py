@@ -57,8 +57,8 @@ class Importer:
         self._of_home("read")(source, target)
 
     def _of_home(self, function: str) -> Callable[..., Any]:
-        found: Callable[..., Any] = entries.load(f"{self.home}:{function}", f"importer {self.name}", UsageError)
-        return found
+        loaded: Callable[..., Any] = entries.load(f"{self.home}:{function}", f"importer {self.name}", UsageError)
+        return loaded
 
 
 IMPORTERS: Mapping[str, Importer] = MappingProxyType(

@@ -57,10 +57,10 @@ def read(source: TraceSource, target: TraceTarget) -> None:
                     _add_names(processes, event)
     times = Counter(process.facts.get("rank") for process in processes.values())
     numbered = iter(processes.items())
-    while some := list(itertools.islice(numbered, _MOST_FILES)):
+    while opened := list(itertools.islice(numbered, _MOST_FILES)):
         with contextlib.ExitStack() as ranks:
             rows: dict[object, ChromeRows] = {}
-            for pid, process in some:
+            for pid, process in opened:
                 facts, rank = process.facts, process.facts.get("rank")
                 extdata = json.dumps({"mpi_rank": rank} if rank is not None and times[rank] == 1 else {})
                 command = facts.get("command", process.label)

@@ -62,7 +62,7 @@ class ProcessDispatches:
         return len(self.start)
 
 
-def matched(one: ProcessDispatches, other: ProcessDispatches) -> tuple[Ints, Ints]:
+def matched(traced: ProcessDispatches, recorded: ProcessDispatches) -> tuple[Ints, Ints]:
     """Return which dispatches of two recordings are the same: rows in each, equally long.
 
     >>> def of(starts, offset):
@@ -74,12 +74,12 @@ def matched(one: ProcessDispatches, other: ProcessDispatches) -> tuple[Ints, Int
     >>> rows.tolist() == others.tolist() == list(range(40))
     True
     """
-    rows, searched = np.flatnonzero(np.isin(one.name, other.name)), _ByName(other)
+    rows, searched = np.flatnonzero(np.isin(traced.name, recorded.name)), _ByName(recorded)
     pairs = [np.zeros((0, 2), np.int64)]
-    if first := _best_offset(one, rows, searched):
+    if first := _best_offset(traced, rows, searched):
         at, offset = first
-        pairs += _followed(one, rows[np.searchsorted(rows, at) :], searched, offset)
-        pairs += _followed(one, rows[: np.searchsorted(rows, at)][::-1], searched, offset)
+        pairs += _followed(traced, rows[np.searchsorted(rows, at) :], searched, offset)
+        pairs += _followed(traced, rows[: np.searchsorted(rows, at)][::-1], searched, offset)
     return _once(np.concatenate(pairs))
 
 
@@ -120,47 +120,47 @@ class _ByName:
         return row, apart, second
 
 
-def _alike(one: ProcessDispatches, rows: Ints, other: ProcessDispatches, others: Ints) -> Flags:
+def _alike(traced: ProcessDispatches, rows: Ints, recorded: ProcessDispatches, others: Ints) -> Flags:
     """Whether durations are about the same."""
-    durations = [(each.end - each.start)[which] for each, which in ((one, rows), (other, others))]
+    durations = [(each.end - each.start)[which] for each, which in ((traced, rows), (recorded, others))]
     alike: Flags = np.abs(durations[0] - durations[1]) <= np.maximum(_ALIKE_NS, durations[0] * _ALIKE)
     return alike
 
 
-def _best_offset(one: ProcessDispatches, rows: Ints, searched: _ByName) -> tuple[int, int] | None:
+def _best_offset(traced: ProcessDispatches, rows: Ints, searched: _ByName) -> tuple[int, int] | None:
     """Return a row and what is added to its start [ns], by which most around it agree; None: none stands out."""
-    other = searched.dispatches
-    counts = {name: len(searched.rows_of(name)) for name in np.unique(one.name[rows]).tolist()}
-    rare = np.argsort([counts[name] for name in one.name[rows].tolist()], kind="stable")
-    found: list[tuple[float, int, int]] = []
+    recorded = searched.dispatches
+    counts = {name: len(searched.rows_of(name)) for name in np.unique(traced.name[rows]).tolist()}
+    rare = np.argsort([counts[name] for name in traced.name[rows].tolist()], kind="stable")
+    trials: list[tuple[float, int, int]] = []
     for at in rows[rare[:: max(1, len(rare) // 4 // _ANCHORS)][:_ANCHORS]].tolist():
-        like = searched.rows_of(int(one.name[at]))
-        like = like[_alike(one, np.full(len(like), at), other, like)][:_TRIED]
+        like = searched.rows_of(int(traced.name[at]))
+        like = like[_alike(traced, np.full(len(like), at), recorded, like)][:_TRIED]
         place = int(np.searchsorted(rows, at))
         around = rows[max(0, place - 2 * _SAMPLE) : place + 2 * _SAMPLE]
         around = around[:: max(1, len(around) // _SAMPLE)]
-        for offset in (other.start[like] - one.start[at]).tolist():
-            row, apart, _ = searched.nearest(one.name[around], one.start[around] + offset)
-            agrees = (apart <= NEAR) & _alike(one, around, other, np.maximum(row, 0))
-            found.append((float(agrees.mean()), at, offset))
-    found.sort(reverse=True)
-    if not found or found[0][0] < _ENOUGH:
+        for offset in (recorded.start[like] - traced.start[at]).tolist():
+            row, apart, _ = searched.nearest(traced.name[around], traced.start[around] + offset)
+            agrees = (apart <= NEAR) & _alike(traced, around, recorded, np.maximum(row, 0))
+            trials.append((float(agrees.mean()), at, offset))
+    trials.sort(reverse=True)
+    if not trials or trials[0][0] < _ENOUGH:
         return None
-    share, at, offset = found[0]
-    others = [each[0] for each in found if abs(each[2] - offset) > 2 * NEAR and each[1] == at]
+    share, at, offset = trials[0]
+    others = [each[0] for each in trials if abs(each[2] - offset) > 2 * NEAR and each[1] == at]
     return None if others and others[0] > share - _APART else (at, offset)
 
 
-def _followed(one: ProcessDispatches, rows: Ints, searched: _ByName, offset: int) -> Iterator[Ints]:
+def _followed(traced: ProcessDispatches, rows: Ints, searched: _ByName, offset: int) -> Iterator[Ints]:
     """Yield pairs of rows, block by block, away from where an offset is known."""
     for low in range(0, len(rows), _BLOCK):
         block = rows[low : low + _BLOCK]
-        row, apart, second = searched.nearest(one.name[block], one.start[block] + offset)
+        row, apart, second = searched.nearest(traced.name[block], traced.start[block] + offset)
         is_same = (apart <= NEAR) & (apart * 2 < second)
-        is_same &= _alike(one, block, searched.dispatches, np.maximum(row, 0))
+        is_same &= _alike(traced, block, searched.dispatches, np.maximum(row, 0))
         if is_same.any():
             pairs = np.stack([block[is_same], row[is_same]], 1)
-            offset = int(np.median(searched.dispatches.start[pairs[:, 1]] - one.start[pairs[:, 0]]))
+            offset = int(np.median(searched.dispatches.start[pairs[:, 1]] - traced.start[pairs[:, 0]]))
             yield pairs
 
 
@@ -292,11 +292,11 @@ def _join_rank(recorded: Federation, traced: Federation | None, path: Path) -> J
         return Joined(path.name, len(here.start), 0, 0, 0)
     ((_, there),) = traced.map_ranks(_launched)
     codes = {name: code for code, name in enumerate(dict.fromkeys((*here.names, *there.names)))}
-    one, other = (
+    of_trace, of_file = (
         ProcessDispatches(each.start, each.end, np.array([codes[name] for name in each.names], np.int64))
         for each in (there, here)
     )
-    rows, others = matched(one, other)
+    rows, others = matched(of_trace, of_file)
     trace = traced.ranks[0].opening.path.name
     if not len(rows):
         raise RocpdError(
@@ -305,7 +305,7 @@ def _join_rank(recorded: Federation, traced: Federation | None, path: Path) -> J
         )
     clock = _ThreadClocks(there, here, rows, others)
     ((_, (regions, arguments)),) = traced.map_ranks(_annotations)
-    joined = Joined(path.name, len(other), len(one), len(rows), len(regions))
+    joined = Joined(path.name, len(of_file), len(of_trace), len(rows), len(regions))
     with closing(apsw.Connection(str(path))) as connection, writing(connection), connection:
         copy = _Copy(connection, recorded.ranks[0].suffix)
         copy.add(list(map(clock.moved, regions)), arguments)
@@ -341,9 +341,9 @@ _ARGUMENTS = "SELECT event_id, position, type, name, value, extdata FROM rocpd_a
 def _annotations(reader: RankReader) -> tuple[list[_Region], list[tuple[Any, ...]]]:
     """Return what programs themselves do, by PyTorch's profiler: no calls, those the other file has; and arguments."""
     regions = [_Region(*row) for row in reader.whole().rows(_ANNOTATIONS)]
-    own = [each for each in regions if each.category in (TORCH_OPERATOR, PYTHON_FUNCTION) or is_marker(each.category)]
-    events = {each.event for each in own}
-    return own, [row for row in reader.whole().rows(_ARGUMENTS) if row[0] in events]
+    kept = [each for each in regions if each.category in (TORCH_OPERATOR, PYTHON_FUNCTION) or is_marker(each.category)]
+    events = {each.event for each in kept}
+    return kept, [row for row in reader.whole().rows(_ARGUMENTS) if row[0] in events]
 
 
 class _ThreadClocks:
@@ -353,19 +353,19 @@ class _ThreadClocks:
     calls time goes on evenly, outside with the offset of the nearest.
     """
 
-    def __init__(self, there: _Launched, here: _Launched, one: Ints, other: Ints) -> None:
-        both = there.has_call[one] & here.has_call[other]
-        one, other = one[both], other[both]
-        if not len(one):
+    def __init__(self, there: _Launched, here: _Launched, rows_there: Ints, rows_here: Ints) -> None:
+        both = there.has_call[rows_there] & here.has_call[rows_here]
+        rows_there, rows_here = rows_there[both], rows_here[both]
+        if not len(rows_there):
             hint = "record HIP calls: rocprofv3 --hip-trace"
             raise RocpdError("no matched dispatch has a call in both recordings", hint)
         self._threads: dict[int, int] = {}
-        self._edges: dict[int | None, tuple[Ints, Ints]] = {None: _edges(there, here, one, other)}
-        for thread in np.unique(there.thread[one]).tolist():
-            mine = there.thread[one] == thread
-            threads, counts = np.unique(here.thread[other[mine]], return_counts=True)
+        self._edges: dict[int | None, tuple[Ints, Ints]] = {None: _edges(there, here, rows_there, rows_here)}
+        for thread in np.unique(there.thread[rows_there]).tolist():
+            mine = there.thread[rows_there] == thread
+            threads, counts = np.unique(here.thread[rows_here[mine]], return_counts=True)
             self._threads[thread] = int(threads[np.argmax(counts)])
-            self._edges[thread] = _edges(there, here, one[mine], other[mine])
+            self._edges[thread] = _edges(there, here, rows_there[mine], rows_here[mine])
 
     def moved(self, region: _Region) -> _Moved:
         """Return a region with its place in the other file; no thread there: none of its calls was matched."""
@@ -376,10 +376,10 @@ class _ThreadClocks:
         return thread, times[0], max(times), region
 
 
-def _edges(there: _Launched, here: _Launched, one: Ints, other: Ints) -> tuple[Ints, Ints]:
+def _edges(there: _Launched, here: _Launched, rows_there: Ints, rows_here: Ints) -> tuple[Ints, Ints]:
     """Return starts and ends of calls by both clocks [ns], each rising."""
-    before = np.concatenate([there.call_start[one], there.call_end[one]])
-    after = np.concatenate([here.call_start[other], here.call_end[other]])
+    before = np.concatenate([there.call_start[rows_there], there.call_end[rows_there]])
+    after = np.concatenate([here.call_start[rows_here], here.call_end[rows_here]])
     before, first = np.unique(before, return_index=True)
     after = np.maximum.accumulate(after[first])
     return before, after

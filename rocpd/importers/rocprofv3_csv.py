@@ -261,10 +261,10 @@ class CsvRows:
         firsts = {number: row for row, number in reversed(list(enumerate(dispatches))) if number not in self._events}
         if firsts:
             rows = sorted(firsts.values())
-            own = {name: [column[row] for row in rows] for name, column in batch.items()}
+            columns = {name: [column[row] for row in rows] for name, column in batch.items()}
             ones = {f"{what}_size_{axis}": [1] * len(rows) for what in ("workgroup", "grid") for axis in "yz"}
-            along = {f"{what}_size_x": numbers(own, f"{what}_size", 0) for what in ("workgroup", "grid")}
-            self._put_dispatches(own, [dispatches[row] for row in rows], along | ones)
+            along = {f"{what}_size_x": numbers(columns, f"{what}_size", 0) for what in ("workgroup", "grid")}
+            self._put_dispatches(columns, [dispatches[row] for row in rows], along | ones)
         keys = list(zip(self._agents(batch), batch["counter_name"], strict=True))
         known = {key: self._trace.register(counter_of(*key)) for key in sorted(set(keys), key=str)}
         values = [float(text or "nan") for text in batch["counter_value"]]

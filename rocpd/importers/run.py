@@ -253,8 +253,8 @@ def good_ones(
 
 def loss_lines(imported: Mapping[Path, Imported]) -> Iterator[str]:
     """Yield one line for each kind of loss; it names the input, or how many inputs."""
-    for kind in dict.fromkeys(kind for one in imported.values() for kind in one.losses):
-        losing = [path for path, one in imported.items() if one.losses.get(kind)]
+    for kind in dict.fromkeys(kind for result in imported.values() for kind in result.losses):
+        losing = [path for path, result in imported.items() if result.losses.get(kind)]
         count = sum(imported[path].losses[kind] for path in losing)
         where = str(losing[0].name) if len(losing) == 1 else f"{len(losing)} files"
         yield f"{where}: not imported: {count:,} {kind}"
@@ -408,7 +408,7 @@ def _new_folder(root: Path) -> Path:
 def _tell(imported: Mapping[Path, Imported], root: Path, seconds: float, on_note: Callable[[str], None]) -> None:
     """Report what was imported in one line, and one line for each kind of loss."""
     what = next(iter(imported)).name if len(imported) == 1 else f"{len(imported)} files"
-    ranks = sum(len(one.files) for one in imported.values())
+    ranks = sum(len(result.files) for result in imported.values())
     on_note(f"{what}: imported into {root} ({ranks} rank{'' if ranks == 1 else 's'}, {seconds:.1f} s)")
     for line in loss_lines(imported):
         on_note(line)

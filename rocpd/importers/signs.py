@@ -151,8 +151,8 @@ def is_kineto(head: InputHead) -> bool:
 
 def is_nsight(head: InputHead) -> bool:
     """Whether it is an export of Nsight Systems: it has its table of texts, and one that only it has."""
-    own = ("CUPTI_ACTIVITY_KIND_", "NVTX_EVENTS", "TARGET_INFO_", "META_DATA_EXPORT")
-    return "StringIds" in head.tables and any(name.startswith(own) for name in head.tables)
+    prefixes = ("CUPTI_ACTIVITY_KIND_", "NVTX_EVENTS", "TARGET_INFO_", "META_DATA_EXPORT")
+    return "StringIds" in head.tables and any(name.startswith(prefixes) for name in head.tables)
 
 
 def is_rocprofv3_json(head: InputHead) -> bool:

@@ -131,16 +131,16 @@ def spread(halts: dict[int, Halt], exchanges: Mapping[int, Exchanges], waits: Ma
         exchanges: of every rank.
         waits: when each rank begins to wait for its GPU [ns], in order.
     """
-    keys = {key for own in exchanges.values() for key in own}
+    keys = {key for of_rank in exchanges.values() for key in of_rank}
     changed = True
     while changed:
         changed = False
         for key in keys:
             number = _first_missing(key, halts, exchanges)
             for rank in key.members:
-                own = exchanges[rank][key]
-                if number < len(own) and _comes(own[number], halts[rank]):
-                    halt = _waiting(halts[rank], own[number], waits[rank])
+                calls = exchanges[rank][key]
+                if number < len(calls) and _comes(calls[number], halts[rank]):
+                    halt = _waiting(halts[rank], calls[number], waits[rank])
                     changed |= halt != halts[rank]
                     halts[rank] = halt
 
@@ -349,7 +349,7 @@ class Player:
 
     def _call_instead(self, state: StateWriter, key: GroupKey, operation: MadeExchange) -> None:
         slot = list(self.exchanges).index(key)
-        entered = sum(own.called <= self.halt.host for own in self.exchanges[key]) + 1
+        entered = sum(exchange.called <= self.halt.host for exchange in self.exchanges[key]) + 1
         fields = {"entered": entered, "operation": operation.name, "bytes": operation.bytes}
         state.group(slot, entered_at=operation.called, **fields)
         main = identity_of(self.rank).tids[0]
@@ -359,8 +359,8 @@ class Player:
         """Yield each thread and the outermost call of a runtime that it is in, "" and 0: none."""
         threads: list[Any] = self.source.execute("SELECT id FROM rocpd_info_thread ORDER BY id").fetchall()
         for (tid,) in threads:
-            found: Any = next(self.source.execute(_OPEN_CALL, (tid, at, at - _LONGEST_NS, at)), ("", 0))
-            yield int(tid), *found
+            call: Any = next(self.source.execute(_OPEN_CALL, (tid, at, at - _LONGEST_NS, at)), ("", 0))
+            yield int(tid), *call
 
     def end(self, hangs: bool) -> None:
         """End the process, unless the job hangs: then its files stay as they are when everything is killed."""
@@ -384,8 +384,8 @@ def _pair(now: int) -> dict[str, int]:
 
 def _group(key: GroupKey, rank: int, operations: Any, host: int, device: int) -> dict[str, Any]:
     """Return the slot of a group at a time."""
-    entered = [own for own in operations if own.called <= host]
-    left = [own for own in entered if own.ended <= device]
+    entered = [exchange for exchange in operations if exchange.called <= host]
+    left = [exchange for exchange in entered if exchange.ended <= device]
     slot: dict[str, Any] = {"size": len(key.members), "member": key.members.index(rank), "name": key.name}
     slot |= {"id": group_id(key), "entered": len(entered), "left": len(left)}
     if entered:
@@ -404,14 +404,14 @@ def _mismatch(exchanges: Exchanges, start: int) -> Halt:
     """Return the halt of a rank that calls an exchange of another group, or another one, than its partners do."""
     groups = [key for key in exchanges if not key.is_pair and len(key.members) > 1]
     due = min(
-        ((own.called, key, own) for key in groups for own in exchanges[key] if own.called > start),
-        key=lambda found: found[0],
+        ((exchange.called, key, exchange) for key in groups for exchange in exchanges[key] if exchange.called > start),
+        key=lambda candidate: candidate[0],
     )
-    called, key, own = due
+    called, key, exchange = due
     others = [other for other in groups if other != key and len(set(other.members) & set(key.members)) > 1]
-    wrong = replace(own, called=called - 1)
+    wrong = replace(exchange, called=called - 1)
     if not others:
-        wrong = replace(wrong, name="ncclBroadcast" if own.name != "ncclBroadcast" else "ncclAllGather")
+        wrong = replace(wrong, name="ncclBroadcast" if exchange.name != "ncclBroadcast" else "ncclAllGather")
     return Halt(called - 1, called - 1, instead=(others[0] if others else key, wrong))
 
 
@@ -441,10 +441,10 @@ def _put_in_order(connection: apsw.Connection, suffix: str) -> None:
 def _tables(connection: apsw.Connection, suffix: str) -> dict[str, list[str]]:
     """Return the columns of the tables that a rank has, by their base names."""
     names = [n for (n,) in connection.execute("SELECT name FROM main.sqlite_master WHERE type = 'table'")]
-    own = [n for n in names if n.endswith(suffix)]
+    of_rank = [n for n in names if n.endswith(suffix)]
     return {
         n.removesuffix(suffix): [c for (c,) in connection.execute("SELECT name FROM pragma_table_info(?)", (n,))]
-        for n in own
+        for n in of_rank
     }
 
 
@@ -489,13 +489,13 @@ def exchanges_of(job: JobPlan, rank: RankPlan) -> Exchanges:
                 exchanges.append((op.request, call.name))
                 times.append((anchors[call.start.anchor] + call.start.fixed, anchors[op.start], anchors[number]))
     local = job.nodes[rank.node].local(np.array(times, dtype=np.int64).reshape(-1, 3))
-    found: dict[GroupKey, list[MadeExchange]] = {}
+    by_group: dict[GroupKey, list[MadeExchange]] = {}
     for at in np.argsort(local[:, 0], kind="stable").tolist():
         request, name = exchanges[at]
         _, width, elements = elements_of(request)
         made = MadeExchange("ncclAllToAll" if request.members else name, width * elements, *local[at].tolist())
-        found.setdefault(_group_key(job.layout, rank.number, request), []).append(made)
-    return found
+        by_group.setdefault(_group_key(job.layout, rank.number, request), []).append(made)
+    return by_group
 
 
 def _group_key(layout: Layout, rank: int, request: ExchangeRequest) -> GroupKey:

@@ -194,8 +194,8 @@ class _Ordering:
         if asked.peer:
             members = np.stack([np.arange(first.start, first.stop), np.arange(last.start, last.stop)], axis=1)
         else:
-            every = self._layout.members(asked.group)
-            members = every[(every[:, 0] >= first.start) & (every[:, 0] < last.stop)]
+            groups = self._layout.members(asked.group)
+            members = groups[(groups[:, 0] >= first.start) & (groups[:, 0] < last.stop)]
         of_members = [self._layout.stage(rank) for rank in members[0].tolist()]
         ops = [op for op in map(self._next, of_members) if isinstance(op, Exchange)]
         start = np.array([op.start for op in ops], dtype=np.int64)

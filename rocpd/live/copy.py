@@ -207,8 +207,8 @@ class FreshCopy:
         """
         for table in self._of(_Kind.OF_EVENT) if self._arguments is not None else ():
             if table.base == _ARGUMENT and (events := self._named(table.suffix, _EVENT)):
-                some = f" AND event_id IN (SELECT id FROM {events.of('main')})"
-                deque(self._pieces(table, self._firsts.get(table, 0), some), maxlen=0)
+                where = f" AND event_id IN (SELECT id FROM {events.of('main')})"
+                deque(self._pieces(table, self._firsts.get(table, 0), where), maxlen=0)
 
     def free_until(self, suffix: str, end: int | None) -> None:
         """Give rows of a rank free that belong before a time of its program [ns]; None: all."""
@@ -245,11 +245,11 @@ class FreshCopy:
         """Make the tables that the copy lacks, and find where each begins."""
         known = {table.name for table in self._tables}
         sql = "SELECT name, sql FROM source.sqlite_master WHERE type = 'table' AND name LIKE 'rocpd%'"
-        found = [(str(name), str(text)) for name, text in self._connection.execute(sql) if name not in known]
-        if foreign := foreign_kind([name for name, _ in found]):
+        tables = [(str(name), str(text)) for name, text in self._connection.execute(sql) if name not in known]
+        if foreign := foreign_kind([name for name, _ in tables]):
             raise ForeignError(f"{foreign}: it is read once the job is over, not while it runs")
         new = []
-        for name, text in found:
+        for name, text in tables:
             base, suffix = split_suffix(name) or (name, "")
             kind = _KINDS.get(base, _Kind.THING if base.startswith("rocpd_info") else _Kind.HAPPENED)
             self._run(text)
@@ -304,25 +304,25 @@ class FreshCopy:
     def _copied(self, table: _Table) -> int:
         """Copy the new rows of a table; return how many were read."""
         count = 0
-        some = f" AND name IN ({self._arguments})" if table.base == _ARGUMENT and self._arguments is not None else ""
-        for read, last in self._pieces(table, self._tables[table], some):
+        where = f" AND name IN ({self._arguments})" if table.base == _ARGUMENT and self._arguments is not None else ""
+        for read, last in self._pieces(table, self._tables[table], where):
             count, self._tables[table] = count + read, last
         return count
 
-    def _pieces(self, table: _Table, last: int, some: str) -> Iterator[tuple[int, int]]:
+    def _pieces(self, table: _Table, last: int, where: str) -> Iterator[tuple[int, int]]:
         """Copy the rows after one, or some of them; yield of each piece how many rows were read, and the last one."""
         newest = self._last(table)
         target = table.of("fresh" if table.kind < _Kind.OF_EVENT else "main")
         rows = f"FROM {table.of('source')} WHERE rowid > ? AND rowid <= ?"
         while last < newest:
             edge, begun = min(newest, last + self._piece), time.perf_counter()
-            self._run(f"INSERT OR REPLACE INTO {target} SELECT * {rows}{some}", last, edge)
+            self._run(f"INSERT OR REPLACE INTO {target} SELECT * {rows}{where}", last, edge)
             took, changed = time.perf_counter() - begun, self._connection.changes()
             if took > PIECE_S:
                 self._piece = max(_FEWEST, self._piece // 2)
             elif took < PIECE_S / 4 and edge < newest:
                 self._piece = min(_MOST, self._piece * 2)
-            read = edge - last if some else changed
+            read = edge - last if where else changed
             last = edge if changed else (self._value(f"SELECT min(rowid) {rows}", edge, newest) or newest + 1) - 1
             yield read, last
 
@@ -391,8 +391,8 @@ class FreshCopy:
         high = (self._value(f"SELECT max(rowid) FROM {table.of('source')}") or 0) + 1
         while low < high:
             middle = (low + high) // 2
-            found = self._at(table, column, middle)
-            if found is not None and found < value:
+            at_middle = self._at(table, column, middle)
+            if at_middle is not None and at_middle < value:
                 low = middle + 1
             else:
                 high = middle

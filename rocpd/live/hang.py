@@ -198,12 +198,12 @@ def _waits(ranks: Sequence[RankProgress], after_ns: int) -> Iterator[GroupWait]:
             continue
         missing = tuple(rank.rank for rank, group in members if group.entered < number)
         called = by_key((group.operation, rank.rank) for rank, group in members if group.entered == number)
-        differ = {name: tuple(those) for name, those in called.items()}
+        differ = {name: tuple(callers) for name, callers in called.items()}
         name, operation = waiting[0][1].name, waiting[0][1].operation
         if len(differ) < 2 or differ.keys() <= _PAIR:
             differ = {}
-        those = tuple(rank.rank for rank, _ in waiting)
-        yield GroupWait(name, number, operation, those, missing, unseen, idle, differ)
+        waiters = tuple(rank.rank for rank, _ in waiting)
+        yield GroupWait(name, number, operation, waiters, missing, unseen, idle, differ)
 
 
 def _roots(waits: Sequence[GroupWait], ranks: Mapping[int, RankProgress]) -> tuple[int, ...]:
@@ -232,14 +232,14 @@ def _why(waits: Sequence[GroupWait], missing: tuple[int, ...], ranks: Sequence[R
     held = sorted({rank for wait in waits for rank in (*wait.waiting, *wait.missing)} - set(missing))
     for wait in waits:
         if wait.differ:
-            called = "; ".join(f"{_named(those)} {name}" for name, those in sorted(wait.differ.items()))
+            called = "; ".join(f"{_named(callers)} {name}" for name, callers in sorted(wait.differ.items()))
             yield f"hang: members of {wait.group} called different operations as number {wait.number}: {called}"
     by_rank = {rank.rank: rank for rank in ranks}
     for number in missing[:_MOST_NAMED]:
-        own = next(wait for wait in waits if number in wait.missing)
+        due = next(wait for wait in waits if number in wait.missing)
         yield (
-            f"hang: rank {number} has not come to {own}, where {_named(own.waiting)} "
-            f"{'waits' if len(own.waiting) == 1 else 'wait'}, for {duration(own.waited_ns)}: {_doing(by_rank[number])}"
+            f"hang: rank {number} has not come to {due}, where {_named(due.waiting)} "
+            f"{'waits' if len(due.waiting) == 1 else 'wait'}, for {duration(due.waited_ns)}: {_doing(by_rank[number])}"
         )
     if len(missing) > _MOST_NAMED:
         yield f"hang: so have not {amount(len(missing) - _MOST_NAMED, 'further rank')}: {_named(missing)}"
@@ -281,15 +281,15 @@ def _circle(waits: Sequence[GroupWait]) -> list[str]:
     """Return a shortest circle of ranks that wait for each other, in words; empty: there is none."""
     edges: dict[int, dict[int, GroupWait]] = defaultdict(dict)
     for wait in waits:
-        for one in wait.waiting:
+        for waiter in wait.waiting:
             for other in wait.missing:
-                edges[one].setdefault(other, wait)
-    found = [path for start in list(edges)[:_MOST_NAMED] if (path := _path_back(edges, start))]
-    if not found:
+                edges[waiter].setdefault(other, wait)
+    circles = [path for start in list(edges)[:_MOST_NAMED] if (path := _path_back(edges, start))]
+    if not circles:
         return []
-    path = min(found, key=len)
+    path = min(circles, key=len)
     pairs = list(zip(path, [*path[1:], path[0]], strict=True))
-    words = [f"waits in {edges[one][other]} for rank {other}" for one, other in pairs]
+    words = [f"waits in {edges[waiter][other]} for rank {other}" for waiter, other in pairs]
     return [f"rank {path[0]} {words[0]}", *words[1:]]
 
 
@@ -343,7 +343,7 @@ def _groups(ranks: Sequence[RankProgress], first: Sequence[str]) -> Iterator[str
             groups[rank.run, group.name][f"{entered}, {left}"].append(rank.rank)
     order = sorted(groups, key=lambda key: (first.index(key[1]) if key[1] in first else len(first), key))
     for key in order[:_MOST_GROUPS]:
-        yield f"{key[1]}: " + "; ".join(f"{_named(those)} {how}" for how, those in groups[key].items())
+        yield f"{key[1]}: " + "; ".join(f"{_named(members)} {how}" for how, members in groups[key].items())
     if len(order) > _MOST_GROUPS:
         yield f"and {amount(len(order) - _MOST_GROUPS, 'group')} more: --format json has all"
 

@@ -151,8 +151,8 @@ def _last_collectives(session: Federation) -> Mapping[int, tuple[str, int]]:
     names = {str(row[1]) for row in rows}
     categories = load(None)
     communicates = {name for name in names if is_communication(categories.of(name))}
-    found: dict[int, tuple[str, int]] = {}
+    last: dict[int, tuple[str, int]] = {}
     for rank, name, end in rows:
         if name in communicates and isinstance(end, int) and isinstance(rank, int):
-            found[rank] = max(found.get(rank, ("", 0)), (str(name), end), key=lambda each: each[1])
-    return found
+            last[rank] = max(last.get(rank, ("", 0)), (str(name), end), key=lambda each: each[1])
+    return last

@@ -206,8 +206,8 @@ def marker_names(texts: Iterable[str], pseudonyms: Pseudonyms) -> dict[str, str]
     {'forward': 'marker-aaa', 'forward aloud': 'marker-aab', 'load shard 9 of 9': 'marker-aac 1',
      'load shard 12 of 9': 'marker-aac 2', 'step 1': 'step 1', 'step 2': 'step 2'}
     """
-    own = [text for text in sorted(set(texts), key=_by_form) if not is_listed(text)]
-    return {text: _step(text) or pseudonyms.of_form(Clue.MARKER, text) for text in own}
+    private = [text for text in sorted(set(texts), key=_by_form) if not is_listed(text)]
+    return {text: _step(text) or pseudonyms.of_form(Clue.MARKER, text) for text in private}
 
 
 def _by_form(text: str) -> tuple[str, tuple[int, ...]]:
@@ -277,8 +277,8 @@ def kernels_and_markers(session: Federation, pseudonyms: Pseudonyms, keep: Colle
     else:
         names = kernel_names({*symbols, *((kernel, "") for kernel in measured if kernel not in known)})
         names |= {kernel: names[known[kernel]] for kernel in measured if known.get(kernel) in names}
-    own = {text: text for text in markers} if Clue.MARKER in keep else marker_names(markers, pseudonyms)
-    return {**own, **names}
+    of_markers = {text: text for text in markers} if Clue.MARKER in keep else marker_names(markers, pseudonyms)
+    return {**of_markers, **names}
 
 
 def _measured_kernels(session: Federation) -> set[str]:
@@ -677,8 +677,8 @@ def _left(folder: Path | None, identities: Sequence[NewIdentity], pseudonyms: Ps
     kinds = sought([*pseudonyms.replaced(), *((Clue.GUID, guid) for guid in guids)])
     if folder is None:
         return kinds
-    found = {text for path in folder.glob("*.db") for text in find_texts(path, kinds)}
-    return {text: kind for text, kind in kinds.items() if text in found}
+    left = {text for path in folder.glob("*.db") for text in find_texts(path, kinds)}
+    return {text: kind for text, kind in kinds.items() if text in left}
 
 
 def _still_there(folder: Path, text: str, kind: Clue) -> OutputError:

@@ -133,9 +133,9 @@ def _found(keys: Ints, values: Array, ids: Array) -> Values:
         codes = np.full(len(ids), -1)
         codes[known] = (np.cumsum(used) - 1)[row[known]]
         return Coded(codes, [values[row] or "" for row in np.flatnonzero(used).tolist()])
-    found = np.full(len(ids), NULL if values.dtype == np.int64 else np.nan, values.dtype)
-    found[known] = values[row[known]]
-    return found
+    numbers = np.full(len(ids), NULL if values.dtype == np.int64 else np.nan, values.dtype)
+    numbers[known] = values[row[known]]
+    return numbers
 
 
 class ReferenceTables:

@@ -70,14 +70,14 @@ def _repeated(values: Values, is_number: bool) -> Coded | None:
     return Coded(codes, list(cells_of(known)))
 
 
-def _joined(one: Coded, other: Coded) -> Coded | None:
+def _joined(first: Coded, second: Coded) -> Coded | None:
     """Return two columns as one, with the text of each combination; None where those hardly repeat."""
-    width = len(other.texts)
-    known, codes = different(one.codes * width + other.codes)
+    width = len(second.texts)
+    known, codes = different(first.codes * width + second.codes)
     if len(known) * _REPEATS > len(codes):
         return None
     pairs = zip((known // width).tolist(), (known % width).tolist(), strict=True)
-    return Coded(codes, [f"{one.texts[i]},{other.texts[j]}" for i, j in pairs])
+    return Coded(codes, [f"{first.texts[i]},{second.texts[j]}" for i, j in pairs])
 
 
 def _cells(coded: Coded) -> Iterable[str]:

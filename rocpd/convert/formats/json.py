@@ -115,8 +115,8 @@ class _Lines:
         pid = self._pid
         lines = [
             f'{{"ph":"X","pid":{pid},"tid":{tid},"ts":{start},"dur":{lasts},"name":{name},"cat":{category}'
-            f',"args":{{{_joined(own if slices.is_recorded else "", more)}}}}}'
-            for start, lasts, name, (category, own), tid, more in columns
+            f',"args":{{{_joined(category_args if slices.is_recorded else "", more)}}}}}'
+            for start, lasts, name, (category, category_args), tid, more in columns
         ]
         return lines + self._flows(slices, rows, starts)
 

@@ -114,9 +114,9 @@ def collectives(session: Federation, placements: Iterable[Placement], by_queue: 
     channels = [member.channel for member in members.values()]
     groups, _, lost = Clocks.of(session, channels).match(channels)
     if lost and len(session.ranks) > 1:
-        every = sum(len(member.codes) for member in members.values())
+        kernels = sum(len(member.codes) for member in members.values())
         session.note(
-            f"collectives: {lost.total()} of {every} communication kernels could not be matched with those of others"
+            f"collectives: {lost.total()} of {kernels} communication kernels could not be matched with those of others"
         )
     shifts = {placement.rank.number: placement.shift for placement in placements}
     of_groups = ([members[id(channel)] for channel in group] for group in groups)

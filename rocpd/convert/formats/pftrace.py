@@ -98,11 +98,11 @@ class SampledStacks:
 
     def _codes(self, batch: Instants) -> Ints:
         """Return the number of the text of each stack, -1 where there is none."""
-        found = next((each for each in batch.annotations if each.name == "call_stack"), None)
-        if found is None:
+        stacks = next((each for each in batch.annotations if each.name == "call_stack"), None)
+        if stacks is None:
             return np.full(len(batch), -1)
-        codes = found.values.astype(np.int64, copy=False)
-        return codes if found.present is None else np.where(found.present, codes, -1)
+        codes = stacks.values.astype(np.int64, copy=False)
+        return codes if stacks.present is None else np.where(stacks.present, codes, -1)
 
 
 def write(session: Federation, options: ConvertOptions, progress: Progress | None = None) -> tuple[Path, ...]:
@@ -255,9 +255,9 @@ class Encoder:
         self._uuids = uuids
         self.annotations = TextCodes[str]()
         self.categories = TextCodes[str]()
-        own = events.categories.texts
-        self._categories = np.array([self.categories.code(trace_category(text)) for text in own], np.int64)
-        self._own_categories = np.array([events.strings.code(text) for text in own], np.int64)
+        texts = events.categories.texts
+        self._categories = np.array([self.categories.code(trace_category(text)) for text in texts], np.int64)
+        self._own_categories = np.array([events.strings.code(text) for text in texts], np.int64)
         self._category = pb.number(1, self.annotations.code("category") + 1)
         batches: list[Slices | Instants] = [*events.slices, *events.instants]
         for annotation in (a for batch in batches for a in batch.annotations):

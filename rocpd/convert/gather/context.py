@@ -87,8 +87,8 @@ class Damage(Counter[tuple[str, str]]):
     @staticmethod
     def report(parts: Iterable[Damage], note: Callable[[str], None]) -> None:
         """Note the counts of several ranks together."""
-        every = sum(parts, Counter[tuple[str, str]]()).items()
-        kinds = by_key((what, f"{kind}: {count}") for (what, kind), count in every)
+        counted = sum(parts, Counter[tuple[str, str]]()).items()
+        kinds = by_key((what, f"{kind}: {count}") for (what, kind), count in counted)
         for what, counts in kinds.items():
             note(f"{what} ({', '.join(counts)})")
 
@@ -141,8 +141,8 @@ class Context:
             annotations: besides the stack id.
         """
         categories, stack = self.categories(rows["category_id"], category), rows["stack_id"]
-        every = (*annotations, optional("stack_id", stack))
-        return Slices(rows["track"], rows["start"], rows["end"], rows["name"], categories, stack, kind, every)
+        columns = (*annotations, optional("stack_id", stack))
+        return Slices(rows["track"], rows["start"], rows["end"], rows["name"], categories, stack, kind, columns)
 
     def _add_thread(self, number: int, tid: object, name: object) -> None:
         if tid is not None and not isinstance(tid, int):

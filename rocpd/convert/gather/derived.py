@@ -136,10 +136,10 @@ def _extents(launched: _Launched, threads: Ints, start: Ints, end: Ints) -> tupl
         called = launched.called[low:high]
         first[rows] = low + np.searchsorted(called, start[rows])
         last[rows] = low + np.searchsorted(called, end[rows])
-    found = np.flatnonzero(last > first)
-    bounds = np.stack([first[found], last[found]], 1).ravel()
+    launching = np.flatnonzero(last > first)
+    bounds = np.stack([first[launching], last[launching]], 1).ravel()
     starts, ends = np.append(launched.start, 0), np.append(launched.end, 0)
-    return found, np.minimum.reduceat(starts, bounds)[::2], np.maximum.reduceat(ends, bounds)[::2]
+    return launching, np.minimum.reduceat(starts, bounds)[::2], np.maximum.reduceat(ends, bounds)[::2]
 
 
 def read_steps(context: Context) -> Steps:

@@ -146,8 +146,8 @@ def _sentinels(read: Values, of_sample: Flags) -> Flags:
     """Say which values of samples stand for none."""
     value, counter = read.value[of_sample], read.counter[of_sample]
     is_none = np.zeros(len(value), bool)
-    for (number,), some in grouped([counter]):
-        is_none[some] = are_sentinels(value[some], read.units.get(number))
+    for (number,), rows in grouped([counter]):
+        is_none[rows] = are_sentinels(value[rows], read.units.get(number))
     return is_none
 
 

@@ -116,20 +116,20 @@ def architecture(name: str) -> Architecture | None:
 
 def _document(name: str) -> dict[str, Any]:
     """Return the terms and tables of an architecture, with those of the one that it is like."""
-    own = tomllib.loads((files("rocpd.counters") / "data" / f"{name}.toml").read_text(encoding="utf-8"))
-    if "like" not in own:
-        return own
-    base = _document(own["like"])
+    document = tomllib.loads((files("rocpd.counters") / "data" / f"{name}.toml").read_text(encoding="utf-8"))
+    if "like" not in document:
+        return document
+    base = _document(document["like"])
     tables = base["tables"]
-    for number, table in own.get("tables", {}).items():
+    for number, table in document.get("tables", {}).items():
         known = tables.setdefault(number, {"metrics": {}})
         tables[number] = {**known, **table, "metrics": {**known["metrics"], **table["metrics"]}}
-    for lacked in own.get("lacks", ()):
+    for lacked in document.get("lacks", ()):
         number, _, metric = lacked.partition(" ")
         del tables[number]["metrics"][metric]
-    shown: Sequence[str] = own.get("only", tuple(tables))
-    merged = {"terms": {**base["terms"], **own.get("terms", {})}, "tables": {key: tables[key] for key in shown}}
-    for old, new in own.get("rename", {}).items():
+    shown: Sequence[str] = document.get("only", tuple(tables))
+    merged = {"terms": {**base["terms"], **document.get("terms", {})}, "tables": {key: tables[key] for key in shown}}
+    for old, new in document.get("rename", {}).items():
         merged = _renamed(merged, old, new)
     return merged
 

@@ -153,16 +153,16 @@ def joined(runs: Sequence[Measured]) -> Measured:
     for run in runs:
         to = np.array([place.get(key, -1) for key in run.keys_of_dispatches()], np.int64)
         unmatched += int(np.count_nonzero(to < 0))
-        passes += (_moved(one, run, to, base.count) for one in run.passes)
+        passes += (_moved(pass_, run, to, base.count) for pass_ in run.passes)
     expressions = {name: text for run in runs for name, text in run.expressions.items()}
     return replace(base, passes=tuple(passes), unmatched=unmatched, expressions=expressions)
 
 
-def _moved(one: Pass, run: Measured, to: Ints, count: int) -> Pass:
+def _moved(pass_: Pass, run: Measured, to: Ints, count: int) -> Pass:
     durations = np.full(count, np.nan)
-    known = run.durations if one.durations is None else one.durations
+    known = run.durations if pass_.durations is None else pass_.durations
     durations[to[to >= 0]] = known[to >= 0]
-    return Pass({name: rows.moved(to) for name, rows in one.counters.items()}, durations, one.collected)
+    return Pass({name: rows.moved(to) for name, rows in pass_.counters.items()}, durations, pass_.collected)
 
 
 def by_name(values: Iterable[tuple[str, Ints, Floats]]) -> dict[str, CounterRows]:

@@ -259,17 +259,17 @@ class MetricSums:
             return calculated.nothing or MetricSums(0)
         values = calculated.values[rows]
         known = np.flatnonzero(~np.isnan(values))
-        some = values[known]
-        if not len(some):
+        present = values[known]
+        if not len(present):
             return MetricSums(0)
         leaves = {name: (float(leaf[rows[known]].sum()),) for name, leaf in calculated.leaves.items()}
         windows = (0.0, 0)
         if calculated.windows is not None:
             of_rows = calculated.windows[rows[known]]
             windows = (float(np.nansum(of_rows)), int(np.count_nonzero(~np.isnan(of_rows))))
-        every = tuple(some.tolist()) if keeps_values else ()
-        sums, limits = (float(some.sum()),), (float(some.min()), float(some.max()))
-        return MetricSums(len(some), sums, *limits, leaves, windows, (), calculated.passes, every)
+        kept = tuple(present.tolist()) if keeps_values else ()
+        sums, limits = (float(present.sum()),), (float(present.min()), float(present.max()))
+        return MetricSums(len(present), sums, *limits, leaves, windows, (), calculated.passes, kept)
 
     def __add__(self, other: MetricSums) -> MetricSums:
         if not self.count or not other.count:
@@ -375,8 +375,8 @@ class DerivedCalculator:
             return str(error)
         if values.ndim == 2 and values.shape[1] > 1:
             return "it has several values for a dispatch"
-        every = np.broadcast_to(values.reshape(-1), self._measured.count)
-        return Calculated(every[self._chosen], passes=len({id(run) for run in sources.values()}) or 1)
+        of_dispatches = np.broadcast_to(values.reshape(-1), self._measured.count)
+        return Calculated(of_dispatches[self._chosen], passes=len({id(run) for run in sources.values()}) or 1)
 
     def collected(self, name: str) -> Calculated:
         """Return what the profiler calculated itself; without values: it did not."""
@@ -387,10 +387,10 @@ class DerivedCalculator:
         """Return a constant of the GPU, or a counter with a column for each instance."""
         if name not in sources:
             return self._hardware.constants[name]
-        found = _find(sources[name], name)
-        if found is None:
+        counted = _find(sources[name], name)
+        if counted is None:
             raise formula.MissingError(name)
-        counter, reduction = found
+        counter, reduction = counted
         instances = counter.instances(self._measured.count)
         return formula.reduced(instances, reduction) if reduction else instances
 

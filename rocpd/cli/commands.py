@@ -258,9 +258,9 @@ def _words_of(value: Any) -> list[str]:
     return [str(word) for word in (value if isinstance(value, list | tuple) else [value]) if word is not None]
 
 
-def _is_same(option: Option, own: Option) -> bool:
+def _is_same(option: Option, declared: Option) -> bool:
     """Whether an option is one that the command declares itself; help may say more of it."""
-    return option.name == own.name and replace(option, help=own.help, heading=own.heading) == own
+    return option.name == declared.name and replace(option, help=declared.help, heading=declared.heading) == declared
 
 
 def _words(option: Option) -> tuple[str, ...]:

@@ -483,18 +483,18 @@ def _check(asked: _Asked) -> int:
     from rocpd.history.history import HistoryOptions, history_of
 
     runs = asked.runs()
-    found = history_of(asked.store, runs[0], HistoryOptions(asked.shown.job, by=asked.shown.by))
-    comparison = found.against(runs, asked.comparing)
+    job_history = history_of(asked.store, runs[0], HistoryOptions(asked.shown.job, by=asked.shown.by))
+    comparison = job_history.against(runs, asked.comparing)
     return show(comparison, Gate(asked.shown.allow_unclear, format=asked.shown.format), asked.output)
 
 
 def _show_history(asked: _Asked) -> int:
     from rocpd.history.tables import OF_JOB
 
-    found = asked.history()
+    job_history = asked.history()
     if asked.shown.sql is not None:
         form, path = tables.format_and_path(asked.shown.format, asked.output)
-        rows = found.sql(asked.shown.sql)
+        rows = job_history.sql(asked.shown.sql)
         with tables.open_output(path, asked.output) as out:
             tables.write_rows(rows.columns, iter(rows), out, form, tables.most_rows(asked.shown.limit, form is None))
         return Exit.GOOD
@@ -503,7 +503,7 @@ def _show_history(asked: _Asked) -> int:
     for name in chosen:
         if name not in OF_JOB:
             raise UsageError(f"{name}: no table of a history", f"one of {', '.join(OF_JOB)}")
-    Delivery.of(form, asked.output, asked.shown.limit).write(list(found.tables(chosen)), chosen)
+    Delivery.of(form, asked.output, asked.shown.limit).write(list(job_history.tables(chosen)), chosen)
     return Exit.GOOD
 
 
@@ -526,9 +526,9 @@ def _export(asked: _Asked) -> int:
     name = asked.output.name or ""
     ending = next((ending for ending in EXPORTS if name.endswith(ending)), next(iter(EXPORTS)))
     path = asked.output.destination(list(EXPORTS)).path(ending) if asked.output.is_asked else None
-    found = asked.history()
+    job_history = asked.history()
     with tables.open_output(path, asked.output) as out:
-        as_data(out).writelines(EXPORTS[ending](found))
+        as_data(out).writelines(EXPORTS[ending](job_history))
     return Exit.GOOD
 
 

@@ -58,8 +58,8 @@ def _formats() -> list[str]:
 def _format_listing() -> str:
     texts = [(name, [text.name for text in analysis.texts]) for name, analysis in known_analyses().items()]
     alike = by_key((", ".join(of), name) for name, of in texts if of)
-    own = (f"of {', '.join(names)}: {of}" for of, names in alike.items())
-    return "; ".join([", ".join(tables.of_analyses()), *own])
+    formats = (f"of {', '.join(names)}: {of}" for of, names in alike.items())
+    return "; ".join([", ".join(tables.of_analyses()), *formats])
 
 
 @frozen

@@ -45,13 +45,13 @@ def table_of(summary: Summary) -> Document:
 def rows_of(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Document:
     """Return the first rows of a statement as a table; `rows_in_all` is None where there are more."""
     taken: list[list[Any]] = []
-    room, every = _MOST_TEXT, iter(rows)
-    for row in itertools.islice(every, _MOST_ROWS):
+    room, remaining = _MOST_TEXT, iter(rows)
+    for row in itertools.islice(remaining, _MOST_ROWS):
         taken.append(list(map(_value, row)))
         room -= sum(len(value) for value in taken[-1] if isinstance(value, str))
         if room < 0:
             break
-    total = len(taken) if next(every, None) is None else None
+    total = len(taken) if next(remaining, None) is None else None
     names = [{"name": visible(name)} for name in columns]
     return {"table": "rows", "about": "", "columns": names, "rows_in_all": total, "rows": taken}
 

@@ -387,8 +387,8 @@ QUESTIONS: dict[str, type[Asking]] = {
 def arguments_of(question: type[Asking]) -> tuple[Option, ...]:
     """Return what a question takes: its own fields, then those of `Selected`, as far as it reads rows."""
     shared = [each for each in options_of(Selected) if question.reads_rows or each.name == "most_bytes"]
-    own: type = question  # for mypy, which takes classes with an unhashable base for unhashable themselves
-    return (*options_of(own), *shared)
+    kind: type = question  # for mypy, which takes classes with an unhashable base for unhashable themselves
+    return (*options_of(kind), *shared)
 
 
 def asked(name: str, inputs: Sequence[str], arguments: Mapping[str, Any], store: str = "") -> Asking:
@@ -414,10 +414,10 @@ def asked(name: str, inputs: Sequence[str], arguments: Mapping[str, Any], store:
     values = {key: typed(known[key], _plain(known[key], value)) for key, value in given.items()}
     shared = {field.name for field in dataclasses.fields(Selected)}
     selected = Selected(**{key: value for key, value in values.items() if key in shared})
-    own = {key: value for key, value in values.items() if key not in shared}
+    of_question = {key: value for key, value in values.items() if key not in shared}
     if QUESTIONS[name] is SinceWhen:
-        own["store"] = store
-    return QUESTIONS[name](tuple(inputs), selected, **own)
+        of_question["store"] = store
+    return QUESTIONS[name](tuple(inputs), selected, **of_question)
 
 
 def _plain(option: Option, value: Any) -> Any:

@@ -159,11 +159,11 @@ def server_of(answering: Answering) -> Server[Any]:
         return types.CallToolResult(content=[content], structured_content=answer, is_error="error" in answer)
 
     async def list_resources(_: ServerRequestContext[Any], __: object) -> types.ListResourcesResult:
-        every = [
+        resources = [
             types.Resource(name=name, uri=f"rocpd://{name}", description=about, mime_type="text/markdown")
             for name, (about, _) in RESOURCES.items()
         ]
-        return types.ListResourcesResult(resources=every)
+        return types.ListResourcesResult(resources=resources)
 
     async def read_resource(
         _: ServerRequestContext[Any], params: types.ReadResourceRequestParams
@@ -196,14 +196,14 @@ def tools() -> list[types.Tool]:
     reads = types.ToolAnnotations(
         read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
     )
-    every = []
+    offered = []
     for name, question in QUESTIONS.items():
         schema = schema_of(question)
         if question.reads_rows:
             schema["properties"]["job"] = _JOB
         about = " ".join((question.__doc__ or "").split())
-        every.append(types.Tool(name=name, description=about, input_schema=schema, annotations=reads))
-    return every
+        offered.append(types.Tool(name=name, description=about, input_schema=schema, annotations=reads))
+    return offered
 
 
 def serve_stdio(answering: Answering) -> None:
@@ -274,13 +274,13 @@ def _fitted(text: str) -> str:
     if len(text.encode()) <= MOST_BYTES:
         return text
     lines, room = [], MOST_BYTES - 200
-    every = text.splitlines()
-    for line in every:
+    text_lines = text.splitlines()
+    for line in text_lines:
         room -= len(line.encode()) + 1
         if room < 0:
             break
         lines.append(line)
-    return "\n".join([*lines, "", f"(cut: {len(every) - len(lines)} more lines; tools answer parts of it)"])
+    return "\n".join([*lines, "", f"(cut: {len(text_lines) - len(lines)} more lines; tools answer parts of it)"])
 
 
 def _verdict(session: Session) -> str:

@@ -222,14 +222,14 @@ def _constructor(cls: type[Any], fields: Sequence[dataclasses.Field[Any]]) -> Ca
 
 
 def _methods(fields: Sequence[dataclasses.Field[Any]]) -> dict[str, Any]:
-    every = frozenset(field.name for field in fields)
+    known = frozenset(field.name for field in fields)
     shown = [field.name for field in fields if field.repr]
     compared = [field.name for field in fields if field.compare]
     values: Callable[[Any], Any] = operator.attrgetter(*compared) if compared else lambda _: ()
 
     def set_once(self: Any, name: str, value: object) -> None:
         values_of_self = self.__dict__
-        if name in values_of_self or name not in every:
+        if name in values_of_self or name not in known:
             raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}")
         values_of_self[name] = value
 

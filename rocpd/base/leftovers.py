@@ -101,14 +101,14 @@ HOME = ".rocpd-home"
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # of Linux
 
 
-def _exchange(one: Path, other: Path) -> bool:
+def _exchange(first: Path, second: Path) -> bool:
     """Exchange two names in one step; return whether that is possible here."""
     if sys.platform != "linux":
         return False
     import ctypes
 
     rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
-    names = os.fsencode(one), os.fsencode(other)
+    names = os.fsencode(first), os.fsencode(second)
     return rename is not None and rename(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _RENAME_EXCHANGE) == 0
 
 

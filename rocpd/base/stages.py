@@ -59,9 +59,9 @@ class Cost:
             cores: that share the work.
             amount: how many of the stage there are.
         """
-        one = (self.per_rank * ranks + self.per_megabyte * size / 1e6) / 1e3
+        seconds_each = (self.per_rank * ranks + self.per_megabyte * size / 1e6) / 1e3
         first = self.before.seconds(ranks, size, 1) if self.before else 0.0
-        return (first + one * amount) / (max(min(cores, ranks), 1) if self.is_shared else 1)
+        return (first + seconds_each * amount) / (max(min(cores, ranks), 1) if self.is_shared else 1)
 
 
 COSTS = {

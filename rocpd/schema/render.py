@@ -167,9 +167,9 @@ def with_relations(sql: str, tables: RankTables) -> str:
         text = _with_relations(sql, alike.tables)
         known = alike.texts[sql] = text, frozenset(mark for mark, _ in tables.own_texts if mark in text)
     text, marks = known
-    for mark, own in tables.own_texts:
+    for mark, of_rank in tables.own_texts:
         if mark in marks:
-            text = text.replace(mark, own)
+            text = text.replace(mark, of_rank)
     return text
 
 
@@ -204,10 +204,10 @@ def _by_their_names(sql: str, names: Sequence[str], tables: RankTables) -> str |
         other = not has.issuperset(map(str.lower, _columns_of(name, (tables.further.get(name, ()),)))) if has else True
         if other or tables.rows(name) != tables.name(name):
             return None
-    own = {name.lower(): tables.name(name) for name in names}
+    by_name = {name.lower(): tables.name(name) for name in names}
     parts = re.split(r"(\w+)", sql)  # what stands between words, and words
     for at in range(1, len(parts), 2):
-        if (table := own.get(parts[at].lower())) is not None:
+        if (table := by_name.get(parts[at].lower())) is not None:
             if at < 3 or parts[at - 2].upper() not in ("FROM", "JOIN") or not parts[at - 1].isspace():
                 return None
             parts[at] = table

@@ -162,9 +162,9 @@ def _narrowed(values: Ints) -> tuple[list[Any], list[bytes]]:
 def _above(values: Ints) -> tuple[Any, int] | None:
     """Return by how much more than a number each value is, and that number; None: it takes as much as they do."""
     known = values != NULL
-    some = values if known.all() else values[known]
-    base = (int(some.min()) if len(some) else 0) - 1
-    span = (int(some.max()) if len(some) else 0) - base
+    numbers = values if known.all() else values[known]
+    base = (int(numbers.min()) if len(numbers) else 0) - 1
+    span = (int(numbers.max()) if len(numbers) else 0) - base
     kind = next((kind for kind in _UNSIGNED if span <= np.iinfo(kind).max), None)
     if kind is None or base < -(1 << 63):
         return None

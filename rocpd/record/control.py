@@ -55,16 +55,16 @@ def _check(pid: int, owner: int, path: Path) -> None:
     Raises:
         InputError: it is refused, or there is nothing.
     """
-    for each, is_kind, what in (
+    for place, is_kind, what in (
         (path.parent, stat.S_ISDIR, "folder of its user alone (mode 0700)"),
         (path, stat.S_ISSOCK, "socket of its user alone (mode 0600)"),
     ):
         try:
-            facts = each.lstat()
+            facts = place.lstat()
         except OSError as error:
             raise _nobody_listens(pid, error) from error
         if not is_kind(facts.st_mode) or facts.st_uid != owner or facts.st_mode & 0o077:
-            raise InputError(f"process {pid}: {each} is not a {what}", _ELSEWHERE)
+            raise InputError(f"process {pid}: {place} is not a {what}", _ELSEWHERE)
 
 
 def _ask(pid: int, owner: int, path: Path, action: Action) -> bytes:

@@ -119,8 +119,8 @@ def _folders(environ: Mapping[str, str]) -> list[Path]:
     pointer = Path(sys.prefix) / "share" / "rocpd" / "tool-dir"  # written by make install-tool
     if pointer.is_file():
         folders.append(Path(pointer.read_text(encoding="utf-8").strip()))
-    own = home()
-    prefixes = [Path(sys.prefix), *([own / ".local"] if own else []), Path("/usr/local"), Path("/usr")]
+    of_user = home()
+    prefixes = [Path(sys.prefix), *([of_user / ".local"] if of_user else []), Path("/usr/local"), Path("/usr")]
     return folders + [prefix / "lib" / "rocpd" for prefix in prefixes]
 
 

@@ -36,7 +36,7 @@ def quoted(escaped: str) -> str:
     >>> quoted("`rocpd info` says more")
     '<code>rocpd info</code> says more'
     """
-    return _QUOTED.sub(lambda found: command(found[1]), escaped)
+    return _QUOTED.sub(lambda match: command(match[1]), escaped)
 
 
 def command(escaped: str) -> str:

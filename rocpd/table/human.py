@@ -206,15 +206,15 @@ def write_readable(
     more = bool(limit) and next(rows, None) is not None
     by_column = list(zip(columns, zip(*shown, strict=True) if shown else [()] * len(columns), strict=True))
     most = screen.width if screen else _LONGEST
-    every = [_column(head, values, most) for head, values in by_column]
+    prepared = [_column(head, values, most) for head, values in by_column]
     if screen is None:
-        _draw(every, out, None, ())
+        _draw(prepared, out, None, ())
         return LeftOut(more, ())
     drawn = pictures or Pictures()
-    with_bars = (_with_bar(column, values) for column, (_, values) in zip(every, by_column, strict=True))
+    with_bars = (_with_bar(column, values) for column, (_, values) in zip(prepared, by_column, strict=True))
     chosen = _fitting([*itertools.chain.from_iterable(with_bars), *_spark(drawn.counts, len(shown))], screen.width)
     _draw(chosen, out, screen, drawn.colours)
-    return LeftOut(more, tuple(column.head.name for column in every if not (column in chosen or column.is_picture)))
+    return LeftOut(more, tuple(column.head.name for column in prepared if not (column in chosen or column.is_picture)))
 
 
 class _Column(NamedTuple):

@@ -242,7 +242,7 @@ class Watch:
         readable = self._tail.readable()
         with self._connected(list(readable)) as session:
             steps = steps_of_ranks(session, self.options.asked.step_marker)
-            since = {each.number: readable[each.opening.path].fresh.since.get(each.suffix, 0) for each in session.ranks}
+            since = {rank.number: readable[rank.opening.path].fresh.since.get(rank.suffix, 0) for rank in session.ranks}
             numbers = _common(steps, since)[:-1]  # of the newest one rows may be to come
             self._remember(steps, numbers)
             self._is_cut |= any(since.values())
@@ -257,20 +257,20 @@ class Watch:
                 return
             before = numbers[: numbers.index(chosen[0])][-1:] if parts else []
             self._is_cut |= bool(before)
-            for each in session.ranks:
-                part, file = parts.get(each.number), readable[each.opening.path]
-                file.fresh.free_until(each.suffix, part.end if part else None)
+            for rank in session.ranks:
+                part, file = parts.get(rank.number), readable[rank.opening.path]
+                file.fresh.free_until(rank.suffix, part.end if part else None)
                 for number in before if part else ():
-                    file.fresh.forget_before(each.suffix, steps[each.number][number][0])
+                    file.fresh.forget_before(rank.suffix, steps[rank.number][number][0])
                 if part:
                     file.expect(_ROOM * self.options.steps / len(chosen))
         with self._connected(list(readable)) as session:
             if parts:
                 self._chosen = parts
-                some, looked_at = session.cut_to(Cut(parts)), f"steps {chosen[0]} to {chosen[-1]}"
+                cut, looked_at = session.cut_to(Cut(parts)), f"steps {chosen[0]} to {chosen[-1]}"
             else:
-                some, looked_at = self._last_seconds(session)
-            glance, tables = self._measured(some, looked_at, JobState.RUNNING)
+                cut, looked_at = self._last_seconds(session)
+            glance, tables = self._measured(cut, looked_at, JobState.RUNNING)
             self._known = _Known(glance, *self._by_file(session, tables, steps))
 
     def _measured(self, session: Session, looked_at: str, state: JobState) -> tuple[Glance, Mapping[str, Summary]]:
@@ -378,8 +378,8 @@ def _state_of(file: TailedFile, silent: float = 0.0, limit: float = 0.0) -> JobS
 def _common(steps: Mapping[int, Steps], since: Mapping[int, int] | None = None) -> list[int]:
     """Return the numbers of the steps that all ranks with steps have, and have whole, in order of time."""
     known = since or {}
-    every = [{n for n, (start, _) in of.items() if start >= known.get(rank, 0)} for rank, of in steps.items() if of]
-    return sorted(set.intersection(*every)) if every else []
+    of_ranks = [{n for n, (start, _) in of.items() if start >= known.get(rank, 0)} for rank, of in steps.items() if of]
+    return sorted(set.intersection(*of_ranks)) if of_ranks else []
 
 
 def _parts(steps: Mapping[int, Steps], numbers: Sequence[int]) -> dict[int, Part]:
@@ -419,7 +419,7 @@ def _kernels(tables: Mapping[str, Summary]) -> list[Row]:
 def _rank_now(rank: Rank, tables: Mapping[str, Summary], steps: Steps) -> RankNow:
     """Return what the tables say of a rank."""
     times = {str(row[1]): int(row[2]) for row in _rows(tables, _BY_RANK) if row[0] == rank.number}
-    every = sum(times.values())
+    whole = sum(times.values())
     causes = [row for row in _named(tables, "causes") if str(rank.number) in (row["ranks"] or "").split()]
     cause = max(causes, key=lambda row: row["cost_ns"], default={})
     held = [
@@ -429,7 +429,7 @@ def _rank_now(rank: Rank, tables: Mapping[str, Summary], steps: Steps) -> RankNo
         rank.number,
         rank.hostname or "",
         step=max(steps, default=None),
-        parts={part: 100 * spent / every for part, spent in times.items()} if every else {},
+        parts={part: 100 * spent / whole for part, spent in times.items()} if whole else {},
         cost_ns=cause.get("cost_ns"),
         cost_percent=cause.get("cost_percent"),
         mainly=cause.get("mainly") or "",
@@ -441,9 +441,9 @@ def _rank_now(rank: Rank, tables: Mapping[str, Summary], steps: Steps) -> RankNo
 
 def _sampled(rank: int, tables: Mapping[str, Summary]) -> list[tuple[str, tuple[float, str]]]:
     """Return power and clock of the GPUs of a rank, where they were sampled."""
-    found = []
+    sampled = []
     for row in _named(tables, "samples"):
         name = str(row["name"])
         if row["rank"] == rank and row["mean"] is not None and (CLOCK.search(name) or "power" in name.lower()):
-            found.append((name, (float(row["mean"]), str(row["units"] or ""))))
-    return found
+            sampled.append((name, (float(row["mean"]), str(row["units"] or ""))))
+    return sampled

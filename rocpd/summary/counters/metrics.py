@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -142,19 +143,48 @@ class KernelMetrics:
 
     Args:
         time: of its dispatches [ns].
-        sums: of each metric.
+        sums: of each metric that was calculated.
+        lacking: each other metric -> the counters that were not collected; most lack some.
         peaks: of each metric that has one, as far as it is known.
         constants: of the GPU, for what is shown of a mean.
     """
 
     time: float
     sums: Mapping[MetricKey, MetricSums]
+    lacking: Mapping[MetricKey, tuple[str, ...]]
     peaks: Mapping[MetricKey, float | None]
     constants: Mapping[str, float]
 
     def __add__(self, other: KernelMetrics) -> KernelMetrics:
-        sums = {key: sums + other.sums[key] for key, sums in self.sums.items()}
-        return KernelMetrics(self.time + other.time, sums, self.peaks, self.constants)
+        sums = {key: self.of(key) + other.of(key) for key in {**self.sums, **other.sums}}
+        lacking = self.lacking
+        if lacking != other.lacking:
+            lacking = {key: missing for key, missing in {**lacking, **other.lacking}.items() if key not in sums}
+        return KernelMetrics(self.time + other.time, sums, lacking, self.peaks, self.constants)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        alike = (tuple(column.items()) for column in (self.lacking, self.peaks, self.constants))
+        return _kernel_metrics, (self.time, self.sums, *alike)
+
+    def of(self, key: MetricKey) -> MetricSums:
+        """Return the sums of a metric."""
+        return self.sums.get(key) or MetricSums(0, missing=self.lacking.get(key, ()))
+
+    def has(self, name: str) -> bool:
+        """Whether the panel of rooflines has a metric for this GPU."""
+        return (TABLE, name) in self.sums or (TABLE, name) in self.lacking
+
+
+def _kernel_metrics(
+    time: float, sums: Mapping[MetricKey, MetricSums], *columns: tuple[tuple[Any, Any], ...]
+) -> KernelMetrics:
+    """Return metrics with the same objects for what the kernels of all ranks have alike."""
+    return KernelMetrics(time, sums, *map(_shared, columns))
+
+
+@functools.lru_cache(64)
+def _shared(items: tuple[tuple[Any, Any], ...]) -> dict[Any, Any]:
+    return dict(items)
 
 
 KernelGroups: TypeAlias = dict[GroupKey, KernelMetrics]
@@ -214,16 +244,19 @@ def _of_gpu(
     calculated = {(table.id, metric.name): calculator.calculate(metric) for table, metric in wanted}
     peaks = {(table.id, metric.name): calculator.constant(metric.peak) for table, metric in wanted if metric.peak}
     quartiles = {table.id for table, _ in wanted if table.has_quartiles}
-    nothing = {key: known.nothing or MetricSums(0) for key, known in calculated.items()}  # most lack a counter
+    lacking = {
+        key: known.nothing.missing if known.nothing else () for key, known in calculated.items() if known.values is None
+    }
+    alike = [tuple(column.items()) for column in (lacking, peaks, calculator.constants)]
     measured = {key: known for key, known in calculated.items() if known.values is not None}
     durations = counted.durations[chosen]
     for (kernel, *lane), rows in divided(counted, chosen, options.by, has_kernels=not options.amd_compatible):
-        sums = nothing | {key: MetricSums.of(known, rows, key[0] in quartiles) for key, known in measured.items()}
+        sums = {key: MetricSums.of(known, rows, key[0] in quartiles) for key, known in measured.items()}
         name = None if kernel < 0 else counted.names[kernel]
         time = float(np.nansum(durations[rows]))
         yield (
             (division_of(options.by, rank, lane), name, calculator.architecture.name),
-            KernelMetrics(time, sums, peaks, calculator.constants),
+            _kernel_metrics(time, sums, *alike),
         )
 
 
@@ -262,7 +295,7 @@ class _Panel:
                 yield self._row(kernel, table, metric, metrics)
 
     def _row(self, kernel: str | None, table: MetricTable, metric: CounterMetric, metrics: KernelMetrics) -> Row:
-        sums = metrics.sums[table.id, metric.name]
+        sums = metrics.of((table.id, metric.name))
         shown = _shown(metric, sums, metrics.constants)
         peak = metrics.peaks.get((table.id, metric.name))
         percent = 100 * shown / peak if shown is not None and peak else None
@@ -310,7 +343,8 @@ def panels(reading: Reading) -> Tables:
 
 def _unmeasured(kernels: Sequence[KernelMetrics]) -> frozenset[MetricKey]:
     """Return the metrics for which something is missing with every kernel."""
-    return frozenset(key for key in kernels[0].sums if all(metrics.sums[key].missing for metrics in kernels))
+    keys = *kernels[0].sums, *kernels[0].lacking
+    return frozenset(key for key in keys if all(metrics.of(key).missing for metrics in kernels))
 
 
 def _contents(
@@ -322,7 +356,7 @@ def _contents(
     for name in names:
         for kind, kernels in kinds.items():
             keys = [(table.id, metric.name) for table, metric in _Panel(name, kind, options).metrics()]
-            lacking = {key: kernels[0].sums[key].missing for key in keys if key in unmeasured[kind]}
+            lacking = {key: kernels[0].of(key).missing for key in keys if key in unmeasured[kind]}
             missing = dict.fromkeys(counter for some in lacking.values() for counter in some)
             yield (name, kind, PANELS[name], len(keys) - len(lacking), len(keys), " ".join(missing) or None)
 
@@ -451,7 +485,7 @@ def _measured(path: Path | None) -> dict[str, float]:
 
 def _kernel(metrics: KernelMetrics, roofs: Mapping[str, float]) -> MeasuredKernel | None:
     """Return what was counted of a kernel; None: no operations, or no bytes, or no time."""
-    time = metrics.sums[TABLE, "time"].mean
+    time = metrics.of((TABLE, "time")).mean
     floats, integers, traffic = (
         {name: mean for name in names if (mean := _mean(metrics, name)) is not None}
         for names in (TYPES, INTEGERS, LEVELS)
@@ -464,23 +498,22 @@ def _kernel(metrics: KernelMetrics, roofs: Mapping[str, float]) -> MeasuredKerne
 
 def _mean(metrics: KernelMetrics, name: str) -> float | None:
     for which in (name, LESS.get(name)):
-        sums = metrics.sums.get((TABLE, which)) if which else None
-        if sums and sums.count:
+        if which and (sums := metrics.of((TABLE, which))).count:
             return sums.mean
     return None
 
 
 def _rows(key: GroupKey, kernel: MeasuredKernel, metrics: KernelMetrics, source: str) -> Iterator[Row]:
     division, name, _ = key
-    absent = [which for which in TYPES if (TABLE, which) in metrics.sums and _mean(metrics, which) is None]
+    absent = [which for which in TYPES if metrics.has(which) and _mean(metrics, which) is None]
     less = [
         LESS[which]
         for which in (*kernel.operations, *kernel.traffic)
-        if which in LESS and not metrics.sums[TABLE, which].count
+        if which in LESS and not metrics.of((TABLE, which)).count
     ]
     notes = [f"{', '.join(less)} taken"] if less else []  # first: narrow tables leave out the middle of a note
     notes += [f"not counted: {', '.join(absent)}"] if absent else []
-    dispatches = metrics.sums[TABLE, "time"].count
+    dispatches = metrics.of((TABLE, "time")).count
     for level in kernel.traffic:
         roof = kernel.roof(level) if kernel.flops else None
         reached = 100 * kernel.rate / roof if roof else None

@@ -222,7 +222,9 @@ class Summary(Result):
 
     def cut(self, count: int) -> Summary:
         """Return the same table with its first rows alone."""
-        return Summary(self.definition, self.fields, self.first(count), self.tree, findings=self.findings)
+        first = Summary(self.definition, self.fields, self.first(count), self.tree, findings=self.findings)
+        first._columns_of_kernels = self._columns_of_kernels
+        return first
 
     def keep_names(self) -> None:
         """Let people see the names of kernels as they are, too."""

@@ -105,6 +105,15 @@ def test_a_limit_holds_in_every_format_and_none_is_usual_in_files(
     assert rows() > 1
 
 
+def test_a_limit_leaves_full_names_in_full(cli: Cli, job: Path) -> None:
+    """Pages have the names of kernels short, unless they are asked for in full."""
+    name = "Cijk_Ailk_Bljk_BBS_BH_MT256x192x64_MI16x16x1_SN"
+    TraceBuilder(4).kernel(name, 1000, 2000).write(job / "db4.db")
+    limited = ("summary", "kernels", ".", "-f", "html", "--limit", "1")
+    assert f"<td>{name}" not in cli(*limited).out
+    assert f"<td>{name}" in cli(*limited, "--full-names").out
+
+
 def test_scripts(cli: Cli, job: Path) -> None:
     """`;` in strings, comments, names and triggers ends no statement."""
     Path("first.sql").write_text(

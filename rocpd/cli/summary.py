@@ -293,7 +293,7 @@ class CountersChoice:
     """How it looks."""
 
     format: str = tables.format_option()
-    limit: int | None = field_of(0, tables.LIMIT)
+    limit: int = plain(0, "Most rows of a table, 0: all.", "N", heading=Heading.OUTPUT, least=0)
 
 
 def counters(

@@ -85,7 +85,7 @@ class WhatIf:
         each: with each cause that was found, and without each large part of what a step waits for, which `together`
             leaves as it is, the largest gain first; nothing where changes were asked for.
         denied: the rank of which it is not known what it costs; None: there is no such rank.
-        marked_ns: how long a step takes from its marker's start to its end, the mean [ns]; 0 without steps.
+        marked_ns: how long a step takes from its marker's start to its end, the mean [ns]; without steps: the job.
     """
 
     steps: int

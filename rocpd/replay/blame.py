@@ -113,6 +113,7 @@ class Blaming:
             *self._suspects(),
             self._unmet,
             denied(self.job, self._meets, self._longer_of(causes), self.step_ns),
+            bool((np.bincount(self.beyond.shapes) > 1).any()),
         )
 
     def _remove(self, cause: Cause) -> None:
@@ -733,11 +734,8 @@ class Blaming:
         """How long ranks compute in a step, usually in what compares, and how much longer than others [ns]."""
         beyond, work, compares = self.beyond, self.job.points.work.__getitem__, partial(self._compares, 0)
 
-        def computes(here: slice) -> Flags:
-            some: Flags = self.what[here] == 0
-            return some
-
-        asked = (work, computes), (work, compares), (beyond.lasting_of, compares), (beyond.passing_alone, compares)
+        of_all = (work, lambda here: self.what[here] == 0)
+        asked = of_all, (work, compares), (beyond.lasting_of, compares), (beyond.passing_alone, compares)
         every, known, lasting, passing = (self.by_step(*each).sum(0) / len(self.steps) for each in asked)
         return every, known - passing, lasting
 

@@ -132,6 +132,7 @@ class Blame:
             would be waited for.
         unmet: ranks that communicate and never with a known partner, where others do.
         denied: the rank that ought to be a cause and is none; None: there is no such rank.
+        links_compare: whether some links compare with others: else none of them is judged.
     """
 
     steps: tuple[int, ...]
@@ -147,6 +148,7 @@ class Blame:
     together: tuple[int, ...] = ()
     unmet: tuple[int, ...] = ()
     denied: Denied | None = None
+    links_compare: bool = False
 
     @property
     def is_matched(self) -> bool:

@@ -390,6 +390,15 @@ def test_a_late_rank_and_one_that_computes_longer_are_both_named(tmp_path: Path)
     assert 60 < sum(waiting) <= 100, waiting  # of all the waiting, however many causes it has
 
 
+@pytest.mark.parametrize(
+    ("layout", "who"), [({"ranks": 4}, "rank or host"), ({"ranks": 8, "tp": 4, "rccl": "sizes"}, "rank, host or link")]
+)
+def test_links_are_judged_only_where_some_compare(layout: dict[str, Any], who: str, tmp_path: Path) -> None:
+    """All ranks of the first job are one group: nobody knows how fast its link ought to be."""
+    finding, _, _ = verdict(tmp_path, 1, "none", steps=6, **layout)
+    assert finding.text.startswith(f"no straggler: no {who} costs the others 1 % of a step")
+
+
 def test_a_link_is_not_explained_by_kernels_of_a_rank(tmp_path: Path) -> None:
     """The straggler that costs less than a link comes after it: its kernels say why it is slow."""
     layout = LAYOUTS["tensor and data, two nodes"]

@@ -342,7 +342,7 @@ class Blamed:
     explained: tuple[Explanation, ...] = ()
 
 
-_BLAMED = Fact("blamed", 13, (Blamed, Blame, Cause, CauseKind, Denied, Explanation))
+_BLAMED = Fact("blamed", 14, (Blamed, Blame, Cause, CauseKind, Denied, Explanation))
 
 
 class KeptBlame:

@@ -273,7 +273,7 @@ def _findings(blame: Blame, pieces: Periods, members: Members, *, lacks_ranks: b
         percent = blame.lost_ns * 100 / blame.step_ns if blame.step_ns else 0.0
         rest = f"; {percent:.2g} % of the time goes with how much steps differ" if percent >= 1 else ""
         inferred = members.inferred_links
-        who = "rank or host" if inferred else "rank, host or link"
+        who = "rank, host or link" if blame.links_compare and not inferred else "rank or host"
         rest += "; links are not compared: it takes calls of RCCL to tell them apart" if inferred > 1 else ""
         text = f"no straggler: no {who} costs the others 1 % of a step, in {count} {unit}{rest}"
         yield Finding(text, RULE, Verdict.NONE, Confidence.LIKELY, evidence={"steps": count})

@@ -428,7 +428,7 @@ class Commands(TyperGroup):
             from rocpd.cli.hints import filled, meant_by
 
             hint = meant_by(args[0], COMMANDS, "rocpd --help")
-            raise UsageError(f"No such command '{args[0]}'", filled(hint, args[1:]))
+            raise UsageError(f"No such file or command '{args[0]}'", filled(hint, args[1:]))
         return super().resolve_command(ctx, args)
 
     def format_help(self, ctx: Context, formatter: HelpFormatter) -> None:

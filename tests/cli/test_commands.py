@@ -213,7 +213,7 @@ def test_sql_errors(sql: str, code: int, words: str, cli: Cli, job: Path) -> Non
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("frob",), "No such command 'frob'"),
+        (("frob",), "No such file or command 'frob'"),
         (("query", "--frob"), "No such option: --frob"),
         (("query", "."), "no SQL given"),
         (("query", " ", "."), "no SQL given"),

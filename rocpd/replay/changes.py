@@ -79,6 +79,7 @@ _CALL = "call of 20 us or more"
 _FIRST_LAYERS = 0.125  # of a step: what all-reduces move so early are no gradients
 _SHORT = 4  # times shorter than the longest
 _LONG = 60  # characters of a name in a hint
+_RECORDED = "rocpd info JOB says what is recorded"
 _MOST_GAPS = 3  # that are tried
 _LONGEST = 2.0**62  # of a time [ns]: 146 years
 _SEEN = 5  # times that an inferred wait must have been seen to bind, to be beyond doubt
@@ -467,7 +468,7 @@ class Changing:
 
     def _number(self, change: Change, known: Sequence[int], noun: str) -> None:
         if int(change.name) not in known:
-            raise RocpdError(f"{change}: no {noun} is numbered {change.name}", f"there are {_few(known)}")
+            raise RocpdError(f"{change}: no {noun} is numbered {change.name}", _there_are(known))
 
     def _matching(self, change: Change, some: Flags, noun: str) -> Flags:
         """Return which points have a name that matches.
@@ -480,9 +481,7 @@ class Changing:
         found: Flags = np.isin(points.name, matching)
         if not (found & some).any():
             known = sorted({self.job.names[number] for number in np.unique(points.name[some]).tolist() if number >= 0})
-            raise RocpdError(
-                f"{change}: no {noun} has such a name", near(change.name, known, f"there are {_few(known)}")
-            )
+            raise RocpdError(f"{change}: no {noun} has such a name", near(change.name, known, _there_are(known)))
         return found
 
     def _links(self, change: Change) -> list[int]:
@@ -491,7 +490,7 @@ class Changing:
         some = [number for number, link in enumerate(links) if listed(link.ranks) == change.name]
         if not some:
             known = sorted({listed(link.ranks) for link in links})
-            raise RocpdError(f"{change}: no link is between these ranks", f"links are between {_few(known)}")
+            raise RocpdError(f"{change}: no link is between these ranks", _there_are(known, "links are between"))
         return some
 
     def _scaled(self, change: Change) -> Flags:
@@ -517,9 +516,7 @@ class Changing:
         every |= {"host": counts & self.is_host}
         scaled = every[change.kind] if change.kind in every else self._launching()
         if not scaled.any():
-            raise RocpdError(
-                f"{change}: nothing of that is recorded in steps that count", "rocpd info JOB says what is"
-            )
+            raise RocpdError(f"{change}: nothing of that is recorded in steps that count", _RECORDED)
         return scaled
 
     def _of_rank(self, change: Change) -> Flags:
@@ -536,9 +533,7 @@ class Changing:
         some: Flags = np.isin(job.move, by_call) | ((job.move < 0) & np.isin(job.points.name, by_kernel))
         if not (some & moves).any():
             known = sorted({job.moves[number].lower() for number in np.unique(job.move[moves]).tolist() if number >= 0})
-            raise RocpdError(
-                f"{change}: there is none", f"there are {_few(known)}" if known else "calls are not recorded"
-            )
+            raise RocpdError(f"{change}: there is none", _there_are(known))
         return some
 
     def _launching(self) -> Flags:
@@ -562,7 +557,7 @@ class Changing:
         is_copy = change.kind == "copies"
         moved = self._overlapping(job, change)
         if not (moved & self.counts).any():
-            hint = "rocpd info JOB says what is" if is_copy else "name the ranks of what layers need at once: comm:0-3"
+            hint = _RECORDED if is_copy else "name the ranks of what layers need at once: comm:0-3"
             raise RocpdError(f"{change}: nothing of that is recorded in steps that count", hint)
         rows = moved.nonzero()[0]
         order = rows[np.lexsort((rows, points.lane[rows], points.step[rows], rank[rows]))]
@@ -749,9 +744,14 @@ def in_ns(times: Any) -> Ints:
     return held
 
 
+def _there_are(known: Sequence[object], words: str = "there are") -> str:
+    """Return the hint for a name that nothing has, of those that are known."""
+    return f"{words} {_few(known)}" if known else _RECORDED
+
+
 def _few(names: Sequence[object]) -> str:
     shown = ", ".join(text if len(text) <= _LONG else f"{text[:_LONG]}…" for text in map(str, names[:6]))
-    return shown + " …" if len(names) > 6 else shown or "none"
+    return shown + " …" if len(names) > 6 else shown
 
 
 def _plain(name: str) -> str:

@@ -204,6 +204,15 @@ def test_a_job_without_steps_counts_as_a_whole(open_job: OpenJob) -> None:
     assert answer.together.predicted_step_ns < answer.together.step_ns
 
 
+@pytest.mark.parametrize(("without", "scale"), [(["link:0-1"], []), ([], ["collective:gather=0.5"])])
+def test_where_nothing_can_be_named_the_hint_says_how_to_see_that(
+    without: list[str], scale: list[str], open_job: OpenJob
+) -> None:
+    with pytest.raises(RocpdError) as error:
+        open_job(Member(0).kernel("gemm", 1_000, 401_000)).whatif(without=without, scale=scale)
+    assert error.value.hint == "rocpd info JOB says what is recorded"
+
+
 def test_a_job_without_gpu_work(open_job: OpenJob) -> None:
     with pytest.raises(RocpdError, match="no GPU work"):
         open_job(Member(0).region("main", 0, 100)).whatif()

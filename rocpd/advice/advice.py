@@ -94,11 +94,11 @@ def gain(finding: Finding) -> str:
 
 
 def bounds(finding: Finding) -> str:
-    """Return between which a gain is, such as `14 to 18 %`; nothing where it is not replayed."""
+    """Return between which a gain is, such as `14 to 18 %`, or `up to 18 %`; nothing where it is not replayed."""
     if not finding.gain_bounds:
         return ""
     least, most = (f"{max(0.0, bound):.0f}" for bound in finding.gain_bounds)
-    return f"{least if least == most else f'{least} to {most}'} %"
+    return f"{most if least == most else f'up to {most}' if least == '0' else f'{least} to {most}'} %"
 
 
 def _replayed(finding: Finding) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import rocpd
-from rocpd.advice.advice import FORMS, looked
+from rocpd.advice.advice import FORMS, bounds, looked
 from rocpd.advice.case import Case
 from rocpd.advice.judge import report_once
 from rocpd.advice.registry import RULES
@@ -82,6 +82,15 @@ def test_what_a_replay_finds_to_gain_too_little_is_slight(job: Path, monkeypatch
     advice = rocpd.advise(job)
     assert [finding.rule for finding in advice.findings] == ["comm.straggler"]
     assert {"step.outlier", "memory.peak"} <= {finding.rule for finding in advice.slight}
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "said"), [(0.0, 28.2, "up to 28 %"), (14.4, 18.0, "14 to 18 %"), (9.9, 10.1, "10 %")]
+)
+def test_what_nobody_can_do_as_a_whole_gains_at_most_so_much(least: float, most: float, said: str) -> None:
+    """`rocpd whatif` gives the bounds of doing it as a whole, of which nobody need reach any."""
+    finding = Finding("", "gpu.starved", gain_percent=most, gain_bounds=(least, most))
+    assert bounds(finding) == said
 
 
 def test_the_first_lines_are_the_answer(job: Path, cli: Cli) -> None:

@@ -105,17 +105,18 @@ def _straggler_action(case: Case, finding: Finding) -> str:
         these, which = "this node", f"--host {shlex.quote(str(evidence['hostname']))}"
     elif isinstance(ranks := evidence.get("together"), list):
         these, which = "these GPUs", f"--rank {listed(ranks)}"
-    steps, since = sorted(_numbers_of_steps(case)), evidence.get("since_step")
+    steps = sorted(number for number in _numbers_of_steps(case) if number is not None)
+    since = evidence.get("since_step")
     if steps and isinstance(since, int):  # beside other ranks it is slow for a while, beside itself since then
         which = f"--step {since}-{steps[-1]} --against {steps[0]}-{since - 1}"
     clock = _ANY_CLOCK if lower is None else _SAME_CLOCK
     return _SLOWER.format(clock=clock, these=these, which=which, since="" if since is None else " since then")
 
 
-def _numbers_of_steps(case: Case) -> Iterator[int]:
-    """Yield the numbers of the steps after warm-up, as they came."""
+def _numbers_of_steps(case: Case) -> list[int | None]:
+    """Return the numbers of the steps after warm-up, as they came; None of those that have none."""
     steps = sorted((row for row in case.rows("steps") if not row["is_warm_up"]), key=lambda row: int(row["at_ns"]))
-    yield from (number for row in steps if (number := step_number(row["step"])) is not None)
+    return [step_number(row["step"]) for row in steps]
 
 
 def has_more_work(finding: Finding) -> bool:
@@ -273,9 +274,9 @@ def _comm_slow(case: Case) -> Iterator[Finding]:
 
 def _in_steps(case: Case, slow: SlowCollectives) -> list[int]:
     """Return the numbers of the steps in which collectives are slow; nothing where they are so in all, or unknown."""
-    steps = [*_numbers_of_steps(case)]
-    some = [steps[at] for at in slow.periods(len(steps))] if steps and case.job.has_steps else []
-    return some if len(some) < len(steps) else []
+    numbers = _numbers_of_steps(case)
+    some = [numbers[at] for at in slow.periods(len(numbers))] if case.job.has_steps else []
+    return [number for number in some if number is not None] if len(some) < len(numbers) else []
 
 
 def _which(steps: Sequence[int]) -> str:

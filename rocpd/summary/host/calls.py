@@ -194,7 +194,7 @@ def _all_grown(ranks: Sequence[RankTrees]) -> RankTrees:
         codes = names.adopt(rank.names)
         for key, tree in rank.trees.items():
             trees.setdefault(key, CallTree()).graft(tree, codes)
-    return RankTrees(names.texts, trees, *(sum(counts) for counts in zip(*(rank[2:] for rank in ranks), strict=True)))
+    return RankTrees(names.texts, trees, sum(rank.operations for rank in ranks), sum(rank.unlinked for rank in ranks))
 
 
 _TREES = Fact("call trees", 2, (RankTrees, CallTree))

@@ -283,6 +283,7 @@ def _excess(job: JobGraph, steps: Sequence[int], uneven: Ints | None = None) -> 
         count += len(units.host)
     of_peers = [list(roles)[role] for role, rank in zip(of_role, job.own, strict=True) if rank in peers]
     if uneven is None and len(names := _uneven(of_peers)):
+        del unit, every  # a large job has room for one of them
         return _excess(job, steps, names)
     sizes, moved = [len(units.host) for units in every], np.concatenate(all_moved)
     role, whose = (np.repeat(narrowed(np.array(numbers, np.int64)), sizes) for numbers in (of_role, list(job.own)))

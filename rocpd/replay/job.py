@@ -165,8 +165,8 @@ class JobGraph:
             return self
         points, waits = self.points, self.hidden
         lag = points.lag.copy()  # where it explains how late a point starts, nothing else has to
-        starts = points.time[waits.target] - points.work[waits.target]
-        np.minimum.at(lag, waits.target, (starts - points.time[waits.source] - waits.lag).astype(lag.dtype))
+        left = points.time[waits.target] - points.work[waits.target] - points.time[waits.source] - waits.lag
+        np.minimum.at(lag, waits.target, np.minimum(left, lag[waits.target]).astype(lag.dtype))
         return replace(self, points=replace(points, lag=lag), edges=self.edges.also(waits), hidden=NO_EDGES)
 
     def in_pieces(self, ranks: Sequence[int], start: Ints, end: Ints) -> JobGraph:

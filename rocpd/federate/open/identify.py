@@ -403,10 +403,11 @@ def _rank(connection: apsw.Connection, opening: Opening, suffix: str, form: _For
 
 
 def _gpus(connection: apsw.Connection, tables: _Tables, suffix: str) -> frozenset[str | None]:
-    """Return the architectures of the GPUs that a process saw; nothing where agents are not recorded as usual."""
+    """Return the architectures of the GPUs that a process saw; importers may know only the number of a GPU."""
     if not {"type", "name"} <= {*tables.get("rocpd_info_agent", ())}:
         return frozenset()
-    sql = f"SELECT DISTINCT CAST(name AS BLOB) FROM {quote_name('rocpd_info_agent' + suffix)} WHERE type = 'GPU'"
+    agents = quote_name("rocpd_info_agent" + suffix)
+    sql = f"SELECT DISTINCT CAST(name AS BLOB) FROM {agents} WHERE type = 'GPU' AND name GLOB 'gfx*'"
     return frozenset(decoded(name) for (name,) in connection.execute(sql))
 
 

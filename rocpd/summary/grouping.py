@@ -102,7 +102,8 @@ def added(
 
 def together(answers: Iterable[Mapping[Any, Any]]) -> Any:
     """Return the sums of answers, by key, or by division and what is counted, as one answer."""
-    return parts_added([[answer] for answer in answers], 1)[0]
+    (groups,) = parts_added([[answer] for answer in answers], 1)
+    return groups
 
 
 def all_added(
@@ -125,9 +126,9 @@ def all_added(
     return list(parts)
 
 
-def parts_added(answers: Iterable[Sequence[Mapping[Any, Any]]], count: int) -> Any:
-    """Return the sums of answers that have so many parts, as `all_added`, as one answer."""
-    parts: list[dict[Any, Any]] = [{} for _ in range(count)]
+def parts_added(answers: Sequence[Sequence[Mapping[Any, Any]]], count: int | None = None) -> Any:
+    """Return the sums of answers, as `all_added`, as one answer; `count` parts, where there may be no answer."""
+    parts: list[dict[Any, Any]] = [{} for _ in range(len(answers[0]) if count is None else count)]
     for answer in answers:
         for sums, part in zip(parts, answer, strict=True):
             for key, value in part.items():

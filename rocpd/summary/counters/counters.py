@@ -265,10 +265,15 @@ def each_program(
     in_passes = frozenset(number for program in programs for number in program)
     task: Callable[[RankReading], Answer | Measured | None]
     task = partial(_counted, work=work, in_passes=in_passes, needs_values=needs_values)
-    answers = reading.with_passes().each(task)
-    if not programs:
-        answers.adding(partial(_added, add_up=add_up))
+    answers = _adding(reading, reading.with_passes().each(task), partial(_added, add_up=add_up))
     return answers, _programs(answers, work, programs)
+
+
+def _adding(
+    reading: Reading, answers: RankAnswers[Answer], add_up: Callable[[Sequence[Answer]], Answer]
+) -> RankAnswers[Answer]:
+    """Return answers that add up as they come, unless ranks are passes of a program, which are put together first."""
+    return answers if reading.every_pass.job.programs else answers.adding(add_up)
 
 
 def _added(answers: Sequence[Any], add_up: Callable[[Sequence[Answer]], Answer]) -> Answer | None:
@@ -339,8 +344,8 @@ def counters(reading: Reading) -> Tables:
         RocpdError: no dispatch has counter values.
     """
     units: dict[str | None, str] = {}
-    answers = reading.with_passes().each(_read_counters, _COUNTED)
-    yield answers if reading.every_pass.job.programs else answers.adding(_counted_in_all)
+    answers = _adding(reading, reading.with_passes().each(_read_counters, _COUNTED), _counted_in_all)
+    yield answers
     divisions = added(_counted_once(reading, answers, units), *_NOT_COUNTED)
     rows = (
         (*key, kernel, counter, units[counter] or None, *_cell_row(cells[kernel, counter]))
@@ -444,7 +449,7 @@ def collected(reading: Reading) -> Tables:
     Raises:
         RocpdError: nothing was.
     """
-    answers, programs = each_program(reading, _of_program, partial(parts_added, count=3))
+    answers, programs = each_program(reading, _of_program, parts_added)
     yield answers
     covered, passes, times = all_added(programs, 3, *_NOT_COUNTED)
     rows = []

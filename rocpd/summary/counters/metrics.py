@@ -453,7 +453,7 @@ def roofline(reading: Reading) -> Tables:
         UsageError: the file of measured rates has none.
     """
     roofs = _measured(reading.options.roofs)
-    answers, programs = each_program(reading, _of_roofline, partial(parts_added, count=2), needs_values=True)
+    answers, programs = each_program(reading, _of_roofline, parts_added, needs_values=True)
     yield answers
     times: dict[str | None, int] = {}
     groups = of_panels(_counting(programs, times))

@@ -169,7 +169,7 @@ def launch(reading: Reading) -> Tables:
     times = reading.asking(replace(reading.options, by=By.AGENT)).times()
     work = partial(_read_launches, step=is_step(reading.options.step_marker))
     given = {rank: (of_clock.tolist(), times.get(rank)) for rank, of_clock in of_clocks.items()}
-    yield (answers := reading.each(work, _LAUNCHING, given=given).adding(partial(parts_added, count=4)))
+    yield (answers := reading.each(work, _LAUNCHING, given=given).adding(parts_added))
     sums, delays, queues, spent = all_added(answers, 4, "kernels or copies")
     if not delays and any(operations for operations, *_ in sums.values()):
         raise nothing("operation has a call that launched it")

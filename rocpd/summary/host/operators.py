@@ -107,7 +107,7 @@ def _tables(reading: Reading, tables: tuple[str, ...]) -> Tables:
         RocpdError: no operators were recorded.
     """
     answers = reading.each(partial(_read, tables=tables), _OPERATORS, tables)
-    yield answers.adding(partial(parts_added, count=4))
+    yield answers.adding(parts_added)
     sums, pairs, phases, counts = all_added(answers, 4)
     if not (counts.get("operators") if "autograd" in tables else any(sums.values())):
         raise nothing("operators", "traces of PyTorch have them, and RPD's with autograd facts")

@@ -366,7 +366,7 @@ def _totals(
     reading: Reading, kinds: Sequence[str], head: Sequence[str], without: Collection[str] = ()
 ) -> RankAnswers[OfRank]:
     answers = reading.each(partial(_of_kinds, kinds=kinds, head=head, without=without))
-    return answers.adding(partial(grouping.parts_added, count=2))
+    return answers.adding(grouping.parts_added)
 
 
 def _of_kinds(reading: RankReading, kinds: Sequence[str], head: Sequence[str], without: Collection[str] = ()) -> OfRank:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import heapq
 import re
 from collections.abc import Iterator, Mapping
-from functools import partial
 
 import numpy as np
 
@@ -102,7 +101,7 @@ def copy_rates(reading: Reading) -> Tables:
     """
     read_first(reading.session, reading.options.step_marker)  # the slowest ones are on the time line
     answers = reading.each(_read_rates, _RATED, given=of_steps(reading.times()))
-    yield answers.adding(partial(parts_added, count=3))
+    yield answers.adding(parts_added)
     sizes, pairs, slowest = all_added(answers, 3, "memory copies")
     yield reading.summary(TABLES["copy-sizes"], rows_of(sizes, _size_rows))
     yield reading.summary(TABLES["copy-pairs"], rows_of(pairs, _pair_rows))
@@ -207,7 +206,7 @@ def copy_calls(reading: Reading) -> Tables:
         RocpdError: no copies with valid timestamps.
     """
     answers = reading.each(_read_calls, _COPYING, given=of_steps(reading.times()))
-    yield answers.adding(partial(parts_added, count=2))
+    yield answers.adding(parts_added)
     sums, steps = all_added(answers, 2, "memory copies")
     rows = (row for key, kinds in in_order(sums) for row in _call_rows(key, kinds, steps.get(key, 0)))
     yield reading.summary(TABLES["copy-calls"], rows)

@@ -227,7 +227,7 @@ def allocation_sites(reading: Reading) -> Tables:
         RocpdError: no allocations.
     """
     answers = reading.each(partial(_read_sites, step=is_step(reading.options.step_marker)), _SITES)
-    yield answers.adding(partial(grouping.parts_added, count=4))
+    yield answers.adding(grouping.parts_added)
     sites, by_step, *_ = parts = grouping.all_added(answers, 4, "memory allocations")
     findings = _findings(*parts)
     yield reading.summary(TABLES["allocation-sites"], grouping.rows_of(sites, _site_rows), findings=findings)

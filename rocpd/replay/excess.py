@@ -224,8 +224,9 @@ def excess(job: JobGraph, steps: Sequence[int], *, are_pieces: bool = False) -> 
         steps: numbers of the steps that count.
         are_pieces: whether they are pieces of the trace, which may hold parts of several steps.
     """
-    found = _excess(job, steps, np.zeros(0, np.int64) if are_pieces else None)
-    found = _with_common_of_places(found, job) if are_pieces else _with_common(found, job, np.array(steps, np.int64))
+    numbers = np.array(steps, np.int64)
+    found = _excess(job, numbers, are_pieces=are_pieces)
+    found = _with_common_of_places(found, job) if are_pieces else _with_common(found, job, numbers)
     job.give_back()
     return found
 
@@ -264,27 +265,25 @@ def _with_common(found: Excess, job: JobGraph, steps: Ints) -> Excess:
     return replace(found, common=common, shares=np.append(1.0, 1 + share)) if share.any() else found
 
 
-def _excess(job: JobGraph, steps: Sequence[int], uneven: Ints | None = None) -> Excess:
-    """Return the same as if no step had more work than usual; `uneven`: names of kernels that peers differ in."""
-    peers = _peers(job, np.array(steps, np.int64)).tolist()
+def _excess(job: JobGraph, steps: Ints, *, are_pieces: bool) -> Excess:
+    """Return the same as if no step had more work than usual."""
+    kernels = {rank: _kernels_of(job, rank, steps) for rank in job.own}
+    peers = frozenset[int]() if are_pieces else frozenset(_peers(job, steps).tolist())
+    uneven = _uneven([often for rank, often in kernels.items() if rank in peers])
     unit = np.full(len(job.points), -1, small(len(job.points)))
     every: list[_UnitsOfRank] = []
     roles: dict[frozenset[tuple[int, int]] | None, int] = {}
     of_role, all_moved, seen, count = [], [], set[int](), 0
     for rank, own in job.own.items():
-        units, of_rank = _of_rank(job, rank, np.array(steps, np.int64), uneven if rank in peers else None)
+        units, of_rank = _of_rank(job, rank, steps, uneven if rank in peers and len(uneven) else None)
         unit[slice(*own)] = np.where(of_rank.unit < 0, -1, of_rank.unit + count)
         every.append(units)
         # What the host does goes with the order of its calls: only ranks with the same kernels have the same, but for
         # the time between steps.
-        of_role.append(roles.setdefault(of_rank.role, len(roles)))
+        of_role.append(roles.setdefault(kernels[rank], len(roles)))
         all_moved.append(of_rank.moved)
         seen |= of_rank.steps
         count += len(units.host)
-    of_peers = [list(roles)[role] for role, rank in zip(of_role, job.own, strict=True) if rank in peers]
-    if uneven is None and len(names := _uneven(of_peers)):
-        del unit, every  # a large job has room for one of them
-        return _excess(job, steps, names)
     sizes, moved = [len(units.host) for units in every], np.concatenate(all_moved)
     role, whose = (np.repeat(narrowed(np.array(numbers, np.int64)), sizes) for numbers in (of_role, list(job.own)))
     units = _UnitsOfRank(*map(np.concatenate, zip(*every, strict=True)))
@@ -335,13 +334,11 @@ class _OfRank(NamedTuple):
     Args:
         unit: of each point the number of its own among the units of the rank; -1: none.
         moved: its transfers, of which links have units.
-        role: the kernels that it runs, and how often; None: none.
         steps: numbers of the steps in which it has points.
     """
 
     unit: Ints
     moved: Ints
-    role: frozenset[tuple[int, int]] | None
     steps: frozenset[int]
 
 
@@ -370,16 +367,22 @@ def _of_rank(job: JobGraph, rank: int, steps: Ints, uneven: Ints | None) -> tupl
     of_all[rows] = unit
     usual, count = _medians(unit, points.work[rows]).astype(np.int64), np.bincount(unit)
     host, name, often, nth, count = map(narrowed, (*(column[first] for column in (host, name, often, nth)), count))
-    computes = points.name[counts & (points.part == COMPUTE)]
-    names = first_of(numbered(computes))
-    times = zip(computes[names].tolist(), _often(numbered(computes), len(steps))[names].tolist(), strict=True)
     units = _UnitsOfRank(host, name, often, nth, usual, count, rows[first] + own.start)
     return units, _OfRank(
         of_all,
         (counts & (link >= 0)).nonzero()[0] + own.start,
-        frozenset(each for each in times if each[1]) if len(computes) else None,
         frozenset(distinct(step.astype(np.int64)).tolist()),
     )
+
+
+def _kernels_of(job: JobGraph, rank: int, steps: Ints) -> frozenset[tuple[int, int]] | None:
+    """Return the names of the kernels that a rank computes with, and how often a step has each; None: of none."""
+    points = job.points.take(slice(*job.own[rank]))
+    computes = points.name[np.isin(points.step, steps) & (points.part == COMPUTE)]
+    names = numbered(computes)
+    first = first_of(names)
+    often = zip(computes[first].tolist(), _often(names, len(steps))[first].tolist(), strict=True)
+    return frozenset(each for each in often if each[1]) if len(computes) else None
 
 
 def _peers(job: JobGraph, steps: Ints) -> Ints:
@@ -393,10 +396,10 @@ def _peers(job: JobGraph, steps: Ints) -> Ints:
     return np.setdiff1d(rank, rank[sends[job.link[talks]]])
 
 
-def _uneven(roles: Sequence[frozenset[tuple[int, int]] | None]) -> Ints:
-    """Return the names of kernels that some ranks run oftener than others."""
-    known = [role for role in roles if role]
-    often = by_key(each for role in known for each in role)
+def _uneven(kernels: Sequence[frozenset[tuple[int, int]] | None]) -> Ints:
+    """Return the names of kernels that some ranks run oftener than others, given those of each."""
+    known = [of_rank for of_rank in kernels if of_rank]
+    often = by_key(each for of_rank in known for each in of_rank)
     return np.array([name for name, some in often.items() if some != some[:1] * len(known)], np.int64)
 
 

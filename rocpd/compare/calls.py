@@ -195,7 +195,10 @@ def compare_calls(base: _Side, new: _Side, unit_ns: float, *, is_counted: bool) 
         unit_ns: a unit of the base, which says what matters [ns].
         is_counted: whether numbers of calls compare: those of equal units do.
     """
-    sides = [_mean_of_runs([run for run in runs if run]) for runs in (base, new)]
+    recorded = [[run for run in runs if run] for runs in (base, new)]
+    uses = [by_key((use.name, use) for run in runs for use in run) for runs in recorded]
+    counts = [len(runs) for runs in recorded]
+    sides = [{name: _mean(some, runs) for name, some in each.items()} for each, runs in zip(uses, counts, strict=True)]
     shared = set.intersection(*({use.category for use in side.values()} for side in sides))
     rows = []
     for name in sorted({**sides[0], **sides[1]}):
@@ -203,26 +206,26 @@ def compare_calls(base: _Side, new: _Side, unit_ns: float, *, is_counted: bool) 
         if len(known) == len(sides) or known[0].category in shared:
             absent = CallUse(*known[0][:2], 0.0 if known[0].category != HOST else 1.0, 0.0)
             row = _difference(sides[0].get(name, absent), sides[1].get(name, absent), unit_ns, is_counted)
-            rows.append(row._replace(place=_where(name, base, new)))
+            rows.append(row._replace(place=_where([each.get(name, []) for each in uses], counts)))
     return sorted(rows, key=lambda row: -abs(row.change))
 
 
-def _mean_of_runs(runs: _Side) -> dict[str, CallUse]:
-    return {
-        name: some[0]._replace(
-            calls=sum(use.calls for use in some) / len(runs), time=sum(use.time for use in some) / len(runs)
-        )
-        for name, some in by_key((use.name, use) for run in runs for use in run).items()
-    }
+def _mean(uses: Sequence[CallUse], runs: int) -> CallUse:
+    """Return the mean of the calls of a function in so many runs."""
+    return uses[0]._replace(calls=sum(use.calls for use in uses) / runs, time=sum(use.time for use in uses) / runs)
 
 
-def _where(name: str, base: _Side, new: _Side) -> str:
-    """Return the place where a side calls a function more often than the other by most; nothing where it has none."""
+def _where(uses: Sequence[Sequence[CallUse]], runs: Sequence[int]) -> str:
+    """Return the place where a side calls a function more often than the other by most; nothing where it has none.
+
+    Args:
+        uses: the calls of the function on each side.
+        runs: how many runs each side has.
+    """
     changes = defaultdict[str, float](float)
-    for sign, runs in ((-1, base), (1, new)):
-        recorded = [run for run in runs if run]
-        for use in (use for run in recorded for use in run if use.name == name):
-            changes[use.place] += sign * use.calls / len(recorded)
+    for sign, of_side, count in zip((-1, 1), uses, runs, strict=True):
+        for use in of_side:
+            changes[use.place] += sign * use.calls / count
     is_more = sum(changes.values()) > 0
     place = max(sorted(changes), key=lambda place: changes[place] if is_more else -changes[place], default="")
     return "" if "" in changes else place if abs(sum(changes.values())) <= abs(changes[place]) else f"most {place}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from types import MappingProxyType
@@ -222,8 +223,8 @@ class Summary(Result):
 
     def cut(self, count: int) -> Summary:
         """Return the same table with its first rows alone."""
-        first = Summary(self.definition, self.fields, self.first(count), self.tree, findings=self.findings)
-        first._columns_of_kernels = self._columns_of_kernels
+        first = copy.copy(self)
+        first._all, first._batches = self.first(count), None
         return first
 
     def keep_names(self) -> None:

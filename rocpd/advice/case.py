@@ -22,8 +22,8 @@ Row = Mapping[str, Any]
 
 def step_number(step: object) -> int | None:
     """Return the number in the marker of a step; None: it has none."""
-    found = re.search(r"\d+", str(step))
-    return int(found[0]) if found else None
+    digits = re.search(r"\d+", str(step))
+    return int(digits[0]) if digits else None
 
 
 def window_of(row: Row, length: str) -> tuple[int, int]:

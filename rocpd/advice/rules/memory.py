@@ -66,7 +66,7 @@ def _memory_leak(case: Case) -> Iterator[Finding]:
         if steps is not None:
             seconds = steps * case.job.step_ns / 1e9
             units = (("hours", 3600), ("minutes", 60), ("seconds", 1))
-            unit, length = next((one for one in units if seconds >= 2 * one[1]), units[-1])
+            unit, length = next((each for each in units if seconds >= 2 * each[1]), units[-1])
             count, time = (f"{float(f'{each:.2g}'):,.12g}" for each in (round(steps), seconds / length))
             full = f"; memory is full after about {count} more steps, in {time} {unit}"
         yield replace(finding, text=finding.text + full, evidence={**finding.evidence, "steps_to_full": steps})

@@ -556,7 +556,7 @@ def _slowed(groups: Mapping[Key, _Shapes]) -> Iterator[Finding]:
     longer, every = (sum(map(part, (sums for _, sums in shapes))) for part in (_longer, _time))
     if not every or longer < _SLOWED * every:
         return
-    most, _ = max(shapes, key=lambda one: _longer(one[1]))
+    most, _ = max(shapes, key=lambda shape: _longer(shape[1]))
     share = f"{longer * 100 / every:.2g} % of the time of all kernels"
     text = f"kernels take {readable(longer, 'ns')} longer beside communication than alone, {share}"
     text += f", most in {kernel_name(most or '').short}"

@@ -10,6 +10,7 @@ import argparse
 import importlib
 
 from benchmarks import against, measure
+from benchmarks.results import recorded
 
 BENCHMARKS = (
     "startup",
@@ -45,8 +46,10 @@ def main() -> None:
         return
     for name in asked.names or BENCHMARKS:
         module = importlib.import_module(f"benchmarks.{name}")
-        print(f"\n== {name}: {(module.__doc__ or '').splitlines()[0]}", flush=True)
-        module.run()
+        print(f"\n== {name}", flush=True)
+        with recorded(name):
+            print((module.__doc__ or "").splitlines()[0], end="\n\n", flush=True)
+            module.run()
 
 
 main()

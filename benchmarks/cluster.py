@@ -14,7 +14,7 @@ from distributed import Client, LocalCluster
 
 import rocpd
 from benchmarks.measure import job, medians
-from benchmarks.results import table, write_section
+from benchmarks.results import table
 from rocpd.convert import FORMATS
 from rocpd.convert.options import ConvertOptions
 from rocpd.session import Session
@@ -24,7 +24,7 @@ HEAVY = "SELECT name, rank, count(*), sum(duration), avg(grid_x * 1.0) FROM kern
 
 
 def run() -> None:
-    """Print and write the table."""
+    """Print the table."""
     os.environ |= {"MALLOC_TRIM_THRESHOLD_": str(1 << 28), "MALLOC_MMAP_THRESHOLD_": str(1 << 29)}
     files = job(RANKS, EVENTS)
     with (
@@ -40,9 +40,8 @@ def run() -> None:
             "convert to csv": lambda s: FORMATS["csv"].write(s, ConvertOptions(Path(folder), force=True)),
         }
         rows = [_row(name, work, serial, spread) for name, work in works.items()]
-    text = table(("work", "one process s", "two workers s", "x faster (bar: 1.5)"), rows)
-    print(text)
-    write_section("cluster", f"{RANKS} ranks of {EVENTS} events, two workers of one thread each.\n\n{text}")
+    print(f"{RANKS} ranks of {EVENTS} events, two workers of one thread each.\n")
+    print(table(("work", "one process s", "two workers s", "x faster (bar: 1.5)"), rows))
 
 
 def _row(name: str, work: Callable[[Session], object], serial: Session, spread: Session) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ import rocpd
 from benchmarks.duck import open_duck
 from benchmarks.federation import JoinOfUnions
 from benchmarks.measure import job, medians, seconds
-from benchmarks.results import table, write_section
+from benchmarks.results import table
 from rocpd.federate.limits import usable_cores
 from rocpd.session import Session
 from rocpd.summary.summarize import SummaryOptions, summarize
@@ -62,11 +62,12 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 
 
 def run() -> None:
-    """Print and write both tables."""
-    write_section("scale", f"{_against_others()}\n{_many_ranks()}")
+    """Print both tables."""
+    _against_others()
+    _many_ranks()
 
 
-def _against_others() -> str:
+def _against_others() -> None:
     threads = usable_cores()
     rows = []
     with rocpd.connect(_rested(job(RANKS, 300_000))) as session:
@@ -85,9 +86,8 @@ def _against_others() -> str:
             actions["duck"] = lambda: [duck.run(sql) for sql in SUMMARY_IN_DUCKDB]
         rows.append(_row("summary", medians(actions, runs=3), None))
     head = ("statement", "planned s", "attached s", "join of unions s", "DuckDB s", "planned / DuckDB")
-    text = table(head, rows)
-    print(text, flush=True)
-    return f"{RANKS} ranks of 100,000 dispatches and 200,000 regions, {threads} threads (bar: 1.5 x DuckDB).\n\n{text}"
+    print(f"{RANKS} ranks of 100,000 dispatches and 200,000 regions, {threads} threads (bar: 1.5 x DuckDB).\n")
+    print(table(head, rows), flush=True)
 
 
 def _row(name: str, times: dict[str, float], unions: float | None) -> tuple[str, ...]:
@@ -96,11 +96,10 @@ def _row(name: str, times: dict[str, float], unions: float | None) -> tuple[str,
 
     duck = times.get("duck")
     ratio = "-" if duck is None else f"{times['planned'] / duck:.2f}"
-    print(name, times, unions, flush=True)
     return name, shown(times["planned"]), shown(times.get("attached")), shown(unions), shown(duck), ratio
 
 
-def _many_ranks() -> str:
+def _many_ranks() -> None:
     files = _rested(job(max(MANY), EVENTS))
     opening = medians({"opening": lambda: rocpd.connect(files[:1000]).close()})["opening"]
     sessions: dict[int, Session] = {count: rocpd.connect(files[:count]) for count in MANY}
@@ -119,11 +118,8 @@ def _many_ranks() -> str:
         session.close()
     text = table(("statement", "s", "ms per rank", "x that at 8 (bar at 1,024: 1.25)"), rows)
     rss = _peak_rss(files)
-    print(text, f"opening 1,000 files: {opening:.2f} s; peak RSS at {max(MANY)} ranks: {rss} MB", flush=True)
-    return (
-        f"Ranks of {EVENTS} events, planned also where the job is small, {usable_cores()} threads.\n\n{text}\n"
-        f"Opening 1,000 files: {opening:.2f} s (bar: 2). Peak RSS at {max(MANY)} ranks: {rss} MB (bar: 1,000).\n"
-    )
+    print(f"Ranks of {EVENTS} events, planned also where the job is small, {usable_cores()} threads.\n\n{text}")
+    print(f"Opening 1,000 files: {opening:.2f} s (bar: 2). Peak RSS at {max(MANY)} ranks: {rss} MB (bar: 1,000).")
 
 
 def _planned(session: Session, sql: str) -> object:

@@ -20,6 +20,7 @@ BENCHMARKS = (
     "timeline",
     "scale",
     "ranks",
+    "questions",
     "cluster",
     "recorder",
     "summary",

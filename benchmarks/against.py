@@ -49,7 +49,7 @@ def run(commit: str) -> None:
             given = [] if name == "--help" else list(map(str, files))
             # Each writes into its own folder: what one wrote is no output to the other, which would not replace it.
             sides = {
-                side: partial(_run, tree, [word.replace("OUT", f"{out}/{side}") for word in words] + given)
+                side: partial(run_of, tree, [word.replace("OUT", f"{out}/{side}") for word in words] + given)
                 for side, tree in (("old", old), ("new", ROOT))
             }
             try:
@@ -71,7 +71,7 @@ def checked_out(commit: str) -> Iterator[Path]:
         yield Path(folder)
 
 
-def _run(tree: Path, words: list[str]) -> None:
+def run_of(tree: Path, words: list[str]) -> None:
     """Run a command of the package in `tree`."""
     command = [sys.executable, "-m", "rocpd", *words]
     environment = os.environ | {"PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": ""}

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import rocpd
-from benchmarks.measure import job, medians, seconds
+from benchmarks.against import ROOT, checked_out, run_of
+from benchmarks.measure import cpu_seconds, job, medians, seconds
 from rocpd.convert import FORMATS
 from rocpd.convert.deliver import RankPart, placements
 from rocpd.convert.gather.collect import collect
@@ -22,6 +23,7 @@ from rocpd.schema.quote import quote_name
 
 EVENTS = 300_000
 RANKS = 8
+_QUICKEST = "0a5345d"
 
 _EVENT = ("id", "category_id", "stack_id")
 _LAUNCH = ("start", "end", "queue_id", "stream_id", "event_id")
@@ -79,6 +81,7 @@ def run() -> None:
         _against_libraries(session, options)
     _per_rank()
     _memory()
+    _against_earlier(files[:2])
 
 
 def _against_scans(session: rocpd.Session, alone: rocpd.Session, options: ConvertOptions) -> None:
@@ -124,6 +127,14 @@ def _against_libraries(session: rocpd.Session, options: ConvertOptions) -> None:
     print(
         f"pftrace encoder: {ours * 1e6:.2f} us a slice, perfetto's protobuf {other * 1e6:.2f}: {ratio:.1f} x (bar: 4)"
     )
+
+
+def _against_earlier(files: list[Path]) -> None:
+    """Print the CPU of OTF2 by that of the commit that was quickest."""
+    with checked_out(_QUICKEST) as old, tempfile.TemporaryDirectory() as out:
+        words = ["convert", "-f", "otf2", "-d", out, "--force", *map(str, files)]
+        times = medians({"old": partial(run_of, old, words), "new": partial(run_of, ROOT, words)}, 3, cpu_seconds)
+    print(f"otf2 takes {times['new'] / times['old']:.2f} x the CPU of {_QUICKEST} (bar: 1)")
 
 
 def _wheel_loop(folder: Path, session: rocpd.Session, options: ConvertOptions) -> None:

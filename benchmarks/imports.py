@@ -1,17 +1,19 @@
-"""Importing an RPD trace, against a loop that only reads and inserts the same rows."""
+"""Importing an RPD trace, against a loop that only reads and inserts the same rows; and a trace of PyTorch."""
 
 from __future__ import annotations
 
+import gzip
 import shutil
 from pathlib import Path
 
 import apsw
 
-from benchmarks.measure import cache, medians, scaled
+from benchmarks.measure import cache, cost, medians, scaled
 from rocpd.importers.run import import_traces
+from rocpd.simulator import JobOptions, simulate
 from tests.importers.rpd import SESSION, RpdBuilder
 
-_ROWS = 500_000
+_ROWS, _CALLS = 500_000, 300_000
 
 
 def run() -> None:
@@ -30,6 +32,22 @@ def run() -> None:
         print(f"{name:30} {value:7.2f} s  {scaled(_ROWS) / value:10,.0f} rows/s")
     ratio = times["rocpd.import_traces"] / times["loop that reads and inserts"]
     print(f"importing {scaled(_ROWS):,} rows takes {ratio:.2f} x the loop (bar: 2)")
+    _pytorch()
+
+
+def _pytorch() -> None:
+    """Print how fast a trace of PyTorch's profiler is read, and in how much memory beyond an empty command's."""
+    folder = cache() / f"kineto-{scaled(_CALLS)}"
+    if not folder.exists():
+        simulate(JobOptions(out=folder / "job", ranks=1, events_per_rank=scaled(_CALLS), kineto=folder))
+        with gzip.open(folder / "rank0.json.gz") as packed, (folder / "rank0.json").open("wb") as plain:
+            shutil.copyfileobj(packed, plain)
+    trace = folder / "rank0.json"
+    size, start = trace.stat().st_size / 1e6, cost("--version")
+    taken = cost("import", str(trace), "-d", str(folder / "out"), "--force")
+    used = taken.memory - start.memory
+    print(f"PyTorch: {size:.0f} MB of JSON, {size / (taken.cpu - start.cpu):.0f} MB a second of CPU (bar: 30)")
+    print(f"         in {used:.0f} MB, {used / size:.1f} x the file (bar: 3)")
 
 
 def _trace(path: Path) -> Path:

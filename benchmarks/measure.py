@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import resource
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
@@ -69,6 +71,54 @@ def medians(
         for name, action in actions.items():
             times[name].append(timed(action))
     return {name: statistics.median(values) for name, values in times.items()}
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a command takes: wall and CPU time [s], and memory at its peak [MB], both with all that it starts."""
+
+    wall: float
+    cpu: float
+    memory: float
+
+
+def cost(*words: str, folder: Path | None = None) -> Cost:
+    """Run `rocpd` with these words, and what it keeps in `folder`: without one nothing is there before, or after.
+
+    Memory is the sum of what processes share out among them (PSS), looked at fifty times a second.
+    """
+    with tempfile.TemporaryDirectory() as empty:
+        environment = os.environ | {"XDG_CACHE_HOME": str(folder or empty), "PYTHONDONTWRITEBYTECODE": ""}
+        before, start, peak = _cpu_used(), time.perf_counter(), 0.0
+        command = [sys.executable, "-m", "rocpd", *words]
+        with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+            while process.poll() is None:
+                peak = max(peak, sum(map(_share, _tree(process.pid))))
+                time.sleep(0.02)
+            wall = time.perf_counter() - start
+            if process.returncode:
+                raise subprocess.CalledProcessError(process.returncode, command, stderr=process.communicate()[1])
+    return Cost(wall, _cpu_used() - before, peak)
+
+
+def _tree(pid: int) -> list[int]:
+    """Return a process and those that it started, and they."""
+    try:
+        children = [
+            each for task in Path(f"/proc/{pid}/task").iterdir() for each in (task / "children").read_text().split()
+        ]
+    except OSError:
+        return []
+    return [pid, *(each for child in children for each in _tree(int(child)))]
+
+
+def _share(pid: int) -> float:
+    """Return a process' share of memory [MB]; 0 of one that has ended."""
+    try:
+        text = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    except OSError:
+        return 0.0
+    return sum(int(line.split()[1]) for line in text.splitlines() if line.startswith("Pss:")) / 1024
 
 
 def cache() -> Path:

@@ -1,0 +1,88 @@
+"""The first question and the second: whole commands against a bare scan, with what is kept, and on many ranks.
+
+A bare scan is a `SELECT` of the columns that the first screen uses, of all tables of events, on all cores.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import apsw
+
+from benchmarks.measure import Cost, cost, job, medians
+from benchmarks.summary import COLUMNS
+from rocpd.federate.limits import usable_cores
+from rocpd.summary.registry import SUMMARIES
+
+RANKS, EVENTS = 16, 340_000
+SINGLE = ("calls", "functions", "ranks")
+
+
+def run() -> None:
+    """Print seconds, megabytes and ratios, each with its bar."""
+    files = job(RANKS, EVENTS)
+    folder = str(files[0].parent)
+    with ProcessPoolExecutor(usable_cores()) as pool:
+        bare = medians({"scan": lambda: sum(pool.map(_scan, files))}, runs=3)["scan"]
+    print(f"bare scan of {RANKS} ranks of {EVENTS:,} events: {bare:.2f} s")
+    for name, bar in (("", 1.3), *((name, 1.0) for name in SINGLE)):
+        taken = medians({"it": lambda name=name: cost(*_summary(name), folder, "--index", "off")}, 3)["it"]  # type: ignore[misc]
+        print(f"{name or 'first screen':20} {taken:6.2f} s, {taken / bare:.2f} x the scan (bar: {bar})", flush=True)
+    _ask_again(folder)
+    _many_ranks()
+
+
+def _summary(name: str) -> tuple[str, ...]:
+    return ("summary", name, "--no-pager") if name else ("summary", "--no-pager")
+
+
+def _scan(file: Path) -> int:
+    """Read the columns of a rank's tables of events, row by row; return the number of rows."""
+    count = 0
+    connection = apsw.Connection(str(file), flags=apsw.SQLITE_OPEN_READONLY)
+    for (table,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+        for base, columns in COLUMNS.items():
+            if str(table).startswith(base + "_0"):  # the names of tables end in a UUID
+                count += sum(1 for _ in connection.execute(f'SELECT {columns} FROM "{table}"'))
+    return count
+
+
+def _ask_again(folder: str) -> None:
+    """Print what each analysis takes again, beside what it took first and the same of one small file."""
+    small = str(job(1, 3000)[0])
+    print(f"{'asked again':20} {'first s':>8} {'again s':>8} {'small s':>8} {'(again - small) / first':>24}")
+    for name in ("", *SUMMARIES):
+        with tempfile.TemporaryDirectory() as kept:
+            words, at = _summary(name), Path(kept)
+            try:
+                first, again = (cost(*words, folder, folder=at).wall for _ in range(2))
+                alone = min(cost(*words, small).wall for _ in range(2))
+            except subprocess.CalledProcessError:
+                continue  # the job has nothing that it asks for
+        bar = 0.15 if name else 0.1
+        ratio = (again - alone) / first
+        print(
+            f"{name or 'first screen':20} {first:8.2f} {again:8.2f} {alone:8.2f} {ratio:16.2f} (bar: {bar})", flush=True
+        )
+
+
+def _many_ranks() -> None:
+    """Print time and memory of the first screen, and of the report, of many ranks."""
+    few, many, heavy = (str(job(*size)[0].parent) for size in ((1000, 100), (10_000, 100), (1024, 10_000)))
+    taken = cost(*_summary(""), heavy)
+    print(f"first screen of 1,024 ranks of 10,000 events: {_shown(taken)} (bars: 60 s, 600 MB)", flush=True)
+    with tempfile.TemporaryDirectory() as out:
+        report = ("report", "--force", "-o", str(Path(out, "report.html")))
+        for name, words in (("first screen", _summary("")), ("report", report)):
+            less, more = cost(*words, few), cost(*words, many)
+            print(f"{name} of 1,000 ranks of 100 events: {_shown(less)}")
+            print(
+                f"{name} of 10,000: {_shown(more)}: {more.memory / less.memory:.2f} x the memory (bar: 1.5)", flush=True
+            )
+
+
+def _shown(taken: Cost) -> str:
+    return f"{taken.wall:.0f} s, {taken.cpu:.0f} s CPU, {taken.memory:.0f} MB"

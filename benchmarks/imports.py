@@ -38,11 +38,11 @@ def run() -> None:
 def _pytorch() -> None:
     """Print how fast a trace of PyTorch's profiler is read, and in how much memory beyond an empty command's."""
     folder = cache() / f"kineto-{scaled(_CALLS)}"
-    if not folder.exists():
-        simulate(JobOptions(out=folder / "job", ranks=1, events_per_rank=scaled(_CALLS), kineto=folder))
-        with gzip.open(folder / "rank0.json.gz") as packed, (folder / "rank0.json").open("wb") as plain:
-            shutil.copyfileobj(packed, plain)
     trace = folder / "rank0.json"
+    if not trace.exists():
+        simulate(JobOptions(out=folder / "job", ranks=1, events_per_rank=scaled(_CALLS), kineto=folder, force=True))
+        with gzip.open(folder / "rank0.json.gz") as packed, trace.open("wb") as plain:
+            shutil.copyfileobj(packed, plain)
     size, start = trace.stat().st_size / 1e6, cost("--version")
     taken = cost("import", str(trace), "-d", str(folder / "out"), "--force")
     used = taken.memory - start.memory

@@ -143,11 +143,13 @@ class _Trace:
     def _rccl(self) -> list[tuple[str, int, int, int, dict[str, str]]]:
         """Return name, thread, start, end and arguments of the calls of RCCL, in order on each thread."""
         rows = self._rows("""
-            SELECT N.string, T.tid, R.start, R."end", (SELECT json_group_object(A.name, A.value) FROM rocpd_arg A
-            WHERE A.event_id = R.event_id) FROM rocpd_region R JOIN rocpd_string N ON N.id = R.name_id
-            JOIN rocpd_info_thread T ON T.id = R.tid WHERE N.string GLOB 'nccl*' AND R."end" >= R.start AND R.start > 0
-            ORDER BY T.tid, R.start, R.id""")
-        return [(*row, json.loads(arguments)) for *row, arguments in rows if self._has(row[2])]
+            SELECT N.string, T.tid, R.start, R."end", R.event_id FROM rocpd_region R JOIN rocpd_string N
+            ON N.id = R.name_id JOIN rocpd_info_thread T ON T.id = R.tid WHERE N.string GLOB 'nccl*'
+            AND R."end" >= R.start AND R.start > 0 ORDER BY T.tid, R.start, R.id""")
+        # No index leads to arguments by their event: all are read, once.
+        given = self._rows("SELECT event_id, name, value FROM rocpd_arg")
+        arguments = by_key((event, (name, value)) for event, name, value in given)
+        return [(*row, dict(arguments.get(event, ()))) for *row, event in rows if self._has(row[2])]
 
     def _ranges(self) -> list[Any]:
         """Return text, thread, start and end of the ranges of the program, in order."""

@@ -78,7 +78,7 @@ def placements(session: Federation, *, aligned: bool = True) -> tuple[Placement,
         session: the ranks.
         aligned: lay ranks on one time line; else times stay as recorded, and nothing is noted about clocks.
     """
-    alignment = session.alignment if aligned or session.window else Alignment({})
+    alignment = session.alignment if aligned or session.window else Alignment()
     pids = distinct_pids(session.ranks)
     labels = rank_labels(session.ranks)
     return tuple(

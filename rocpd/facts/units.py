@@ -314,7 +314,7 @@ def active_times(session: Federation, numbers: Sequence[int], steady: Times) -> 
     """Return the active part of a job, by the clock of each of its ranks; `steady` is the time of those with steps."""
     domains = {rank: number for number, each in enumerate(session.clock_domains) for rank in each.ranks}
     is_one, spans = len({domains.get(rank) for rank in numbers}) == 1, session.spans
-    alignment = Alignment({}) if is_one else session.job.alignment
+    alignment = Alignment() if is_one else session.job.alignment
     times: dict[int, RankTime] = {}
     for ranks in _comparing(numbers, domains, alignment):
         worked = {rank: spans[rank] for rank in ranks if rank in spans}

@@ -208,26 +208,21 @@ class Alignment:
     """The shift of the times of each rank, how that is known, and a note for the user; None where nothing is.
 
     Args:
-        shifts: rank -> what is added to its times.
-        clocks: of all ranks that ran.
+        clocks: of all ranks that ran, each with what is added to its times.
         note: for the user.
         contradicted: how many clocks are not aligned though collectives would say how, as these do not fit together.
         jumps: which clocks were set, in words.
     """
 
-    shifts: Mapping[int, Shift]
-    clocks: tuple[Clock, ...] = ()
+    clocks: Sequence[Clock] = ()
     note: str | None = None
     contradicted: int = 0
-    jumps: tuple[str, ...] = ()
+    jumps: Sequence[str] = ()
 
-    @classmethod
-    def of(
-        cls, clocks: Sequence[Clock], note: str | None = None, contradicted: int = 0, jumps: Sequence[str] = ()
-    ) -> Alignment:
-        """Return the alignment of clocks, each with its ranks."""
-        shifts = {rank: clock.shift for clock in clocks for rank in clock.ranks}
-        return cls(shifts, tuple(clocks), note, contradicted, tuple(jumps))
+    @functools.cached_property
+    def shifts(self) -> Mapping[int, Shift]:
+        """Rank number -> what is added to its times."""
+        return {rank: clock.shift for clock in self.clocks for rank in clock.ranks}
 
     @property
     def offsets(self) -> dict[int, int]:
@@ -346,24 +341,25 @@ def align(
     """
     by_machine = machines(domains)
     if how is Align.NONE or len(spans) < 2 or (how is not Align.START and len(by_machine) < 2):
-        return Alignment.of([Clock(machine.ranks, "none", UNSHIFTED) for machine in by_machine])
+        return Alignment([Clock(machine.ranks, "none", UNSHIFTED) for machine in by_machine])
     base = min(span.start for span in spans.values())
     if how is Align.START:
         ranks = [Clock((rank,), "start", Shift(base - span.start)) for rank, span in spans.items()]
-        return Alignment.of(ranks, f"time: {len(spans)} ranks aligned at their first event (--align start)")
+        return Alignment(ranks, f"time: {len(spans)} ranks aligned at their first event (--align start)")
     names = [(hosts or {}).get(machine.ranks[0]) or f"rank {machine.ranks[0]}" for machine in by_machine]
     judged = _lines(by_machine, names, measure)
-    if judged.why and _ran_together(by_machine, of_day):
-        clocks = [Clock(machine.ranks, "utc", UNSHIFTED) for machine in by_machine]
-        note = f"time: {len(clocks)} clock domains {_BY_DAY}: {judged.why}; --align start aligns first events"
-        return Alignment.of(clocks, note, len(clocks) if judged.is_contradicted else 0)
     if judged.why:
-        clocks = [Clock(machine.ranks, "start", Shift(base - machine.start)) for machine in by_machine]
-        note = f"time: {len(clocks)} clock domains {_AT_START}: {judged.why}; {_AS_RECORDED}"
-        return Alignment.of(clocks, note, len(clocks) if judged.is_contradicted else 0)
+        if _ran_together(by_machine, of_day):
+            clocks = [Clock(machine.ranks, "utc", UNSHIFTED) for machine in by_machine]
+            placed, otherwise = _BY_DAY, "--align start aligns first events"
+        else:
+            clocks = [Clock(machine.ranks, "start", Shift(base - machine.start)) for machine in by_machine]
+            placed, otherwise = _AT_START, "--align none keeps times as recorded"
+        note = f"time: {len(clocks)} clock domains {placed}: {judged.why}; {otherwise}"
+        return Alignment(clocks, note, len(clocks) if judged.is_contradicted else 0)
     clocks = _by_lines(by_machine, judged.lines)
     note = "; ".join((trust(clocks, judged.apart), *judged.jumps))
-    return Alignment.of(clocks, note, judged.apart, judged.jumps)
+    return Alignment(clocks, note, judged.apart, judged.jumps)
 
 
 _UNITS = (("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1000))
@@ -372,7 +368,6 @@ _LEAST = 3  # collectives: fewer say nothing of how far apart their ends are
 _AT_START = "aligned at their first event"
 _TAKEN_OUT = "taken out of its times on the common line"
 _BY_DAY = "stay at the time of day, as good as each machine keeps it"
-_AS_RECORDED = "--align none keeps times as recorded"
 
 
 def _ran_together(by_machine: Sequence[Domain], of_day: Collection[int]) -> bool:
@@ -502,17 +497,11 @@ def given_offsets(given: Mapping[str, GivenOffset], ranks: Sequence[Rank]) -> Al
         if host not in by_host:
             known = ", ".join(sorted(map(str, by_host)))
             raise UsageError(f"clock offset for {host}: no rank ran there", f"hosts: {known}")
+    offsets = {host: offset if isinstance(offset, tuple) else (offset, None) for host, offset in given.items()}
     clocks = []
     for hostname, numbers in by_host.items():
-        ns, within = _offset(given.get(hostname or "", 0))
-        method = "given" if hostname in given else "none"
-        clocks.append(Clock(tuple(numbers), method, Shift(ns), within))
-    offsets = [(host, *_offset(offset)) for host, offset in given.items()]
-    listed = ", ".join(
-        f"{host} {ns:+d} ns" + ("" if within is None else f" ±{duration(within)}") for host, ns, within in offsets
-    )
-    return Alignment.of(clocks, f"time: clocks shifted by {listed}")
-
-
-def _offset(given: GivenOffset) -> tuple[int, int | None]:
-    return given if isinstance(given, tuple) else (given, None)
+        ns, within = offsets.get(hostname or "", (0, None))
+        clocks.append(Clock(tuple(numbers), "given" if hostname in offsets else "none", Shift(ns), within))
+    shown = ((f"{host} {ns:+d} ns", within) for host, (ns, within) in offsets.items())
+    listed = ", ".join(text if within is None else f"{text} ±{duration(within)}" for text, within in shown)
+    return Alignment(clocks, f"time: clocks shifted by {listed}")

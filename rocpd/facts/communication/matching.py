@@ -112,6 +112,7 @@ def _without(member: Channel, lacks: Ints, recorded: dict[int, Channel]) -> Chan
     return kept
 
 
+@frozen
 class Rejoining:
     """Joins what is alone to groups and pairs.
 
@@ -122,15 +123,11 @@ class Rejoining:
         recorded: `id` of a channel -> the same with times as recorded; those of new channels are added.
     """
 
-    def __init__(
-        self,
-        groups: list[Group],
-        pairs: list[Partners],
-        lost: Counter[str],
-        lines: Mapping[int, int],
-        recorded: dict[int, Channel],
-    ) -> None:
-        self.groups, self.pairs, self.lost, self.lines, self.recorded = groups, pairs, lost, lines, recorded
+    groups: list[Group]
+    pairs: list[Partners]
+    lost: Counter[str]
+    lines: Mapping[int, int]
+    recorded: dict[int, Channel]
 
     def join(self, channels: Iterable[Channel]) -> None:
         """Join those of all channels that are in nothing, the shortest first."""
@@ -178,7 +175,7 @@ class Rejoining:
             return  # nothing was lost: others fit as well, or none does
         if None not in (first.size, channel.size) and first.size != channel.size:
             return
-        if {self.lines.get(each.rank, -1 - each.rank) for each in (channel, *members)} != {self._line(channel)}:
+        if len({self.lines.get(each.rank, -1 - each.rank) for each in (channel, *members)}) > 1:
             return
         if any(channel.rank == member.rank for member in members) or not _may_communicate(channel, first):
             return
@@ -186,9 +183,6 @@ class Rejoining:
         apart = end_apart(channel, first.without(lacks), is_one_clock=True)
         if np.isfinite(apart):
             yield _Fit(number, members, lacks, apart)
-
-    def _line(self, channel: Channel) -> int:
-        return self.lines.get(channel.rank, -1 - channel.rank)
 
 
 def _may_communicate(channel: Channel, other: Channel) -> bool:

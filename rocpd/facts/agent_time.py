@@ -30,7 +30,7 @@ from functools import partial
 import numpy as np
 
 from rocpd.base import NULL, Flags, Ints, by_key, frozen
-from rocpd.facts.columns import Names, filled, first_of, grouped, numbered
+from rocpd.facts.columns import Names, at_rows, filled, first_of, grouped, numbered
 from rocpd.facts.operations import OperationNames, Ops, all_lanes, has_its_time, kinds_of, read_ops
 from rocpd.facts.rank import LANES, Base, By, Options, RankReading
 from rocpd.facts.regions import HostCall, RankRegions, host_call, innermost, read_regions
@@ -237,12 +237,12 @@ def _busy(ops: Ops, kinds: Ints, agent: int, rows: Ints) -> AgentTime:
     return AgentTime(agent, agent, pieces.start, pieces.end, part, rows[pieces.of], hides, unknown, nothing)
 
 
-def _idle(agent: int, start: Ints, end: Ints, cause: Ints | None = None, what: Ints | None = None) -> AgentTime:
-    count = len(start)
-    unknown, nothing = filled(count, -1), filled(count, 0)
-    what = filled(count, NULL) if what is None else what
-    cause = unknown if cause is None else cause
-    return AgentTime(agent, agent, start, end, filled(count, IDLE), unknown, nothing, cause, what)
+def _idle(agent: int, start: Ints, end: Ints, cause: Ints | int = -1, what: Ints | int = NULL) -> AgentTime:
+    """Return idle time; one cause, or one call or marker, is that of all pieces."""
+    part, operation, hides, *why = (
+        filled(len(start), each) if isinstance(each, int) else each for each in (IDLE, -1, 0, cause, what)
+    )
+    return AgentTime(agent, agent, start, end, part, operation, hides, *why)
 
 
 def _joined(agent: int, parts: Sequence[AgentTime]) -> AgentTime:
@@ -312,24 +312,23 @@ class History:
         order = rows.nonzero()[0]
         ran = self.ops.take(order[np.lexsort((self.ops.end[order], self.ops.start[order]))])
         if not len(ran):
-            return _idle(agent, *(np.array([time]) for time in (low, high, cause_code(UNKNOWN))))
+            return _idle(agent, np.array([low]), np.array([high]), cause_code(UNKNOWN))
         latest = np.maximum.accumulate(ran.end)
         after = (ran.start[1:] > latest[:-1]).nonzero()[0] + 1
         parts = self._of_gaps(agent, latest[after - 1], ran.start[after], ran.take(after))
         first, last = int(ran.start[0]), int(latest[-1])
         for start, end, cause in ((low, min(first, high), NOT_STARTED), (max(last, low), high, FINISHED)):
             if end > start:
-                parts.append(_idle(agent, *(np.array([value]) for value in (start, end, cause_code(cause)))))
+                parts.append(_idle(agent, np.array([start]), np.array([end]), cause_code(cause)))
         return _joined(agent, parts).within(low, high)
 
     def _of_gaps(self, agent: int, start: Ints, end: Ints, after: Ops) -> list[AgentTime]:
         regions = self.regions
         call = launching_regions(regions.stack, regions.start, regions.end, after.stack)
         known = call >= 0
-        returned = np.where(known, np.clip(regions.end[call], start, end) if len(regions.end) else end, end)
-        thread = np.where(known, regions.thread[call] if len(regions.end) else NULL, NULL)
+        returned = np.clip(np.where(known, at_rows(regions.end, call), end), start, end)
         parts = [_all(agent, start, end, UNKNOWN, ~known), _all(agent, returned, end, QUEUED, known)]
-        for (number,), rows in grouped([thread]):
+        for (number,), rows in grouped([at_rows(regions.thread, call)]):
             rows = rows[known[rows] & (returned[rows] > start[rows])]
             if len(rows):
                 parts.append(self.threads[number].idle(agent, start[rows], returned[rows]))
@@ -378,24 +377,19 @@ def _activity(regions: RankRegions, cause: Ints) -> Activity:
     calls = _idle(NULL, outermost.start, outermost.end, cause[rows[outermost.of]], regions.name[rows[outermost.of]])
     around = innermost(regions.take((cause < 0).nonzero()[0]))
     # Between calls: short stretches are launching, longer ones work of the host in the marker that is innermost there.
-    most = np.iinfo(np.int64).max
-    start, end = np.concatenate(([ALWAYS], calls.end)), np.concatenate((calls.start, [most]))
-    is_long = (start == ALWAYS) | (end == most) | (end - np.maximum(start, 0) > PAUSE)
+    start, end = np.concatenate(([ALWAYS], calls.end)), np.concatenate((calls.start, [_FOREVER]))
+    is_long = (start == ALWAYS) | (end == _FOREVER) | (end - np.maximum(start, 0) > PAUSE)
     is_between = end > start
     is_host, is_short = is_between & is_long, is_between & ~is_long
     marker, host = around.divide(Pieces.each(start[is_host], end[is_host]))
-    parts = (
-        calls,
-        _idle(NULL, host.start, host.end, np.full(len(marker), cause_code(HOST)), marker),
-        _idle(NULL, start[is_short], end[is_short], np.full(int(is_short.sum()), cause_code(HostCall.LAUNCH.value))),
-    )
-    spent = _in_order(_joined(NULL, parts))
+    launching = _idle(NULL, start[is_short], end[is_short], cause_code(HostCall.LAUNCH.value))
+    spent = _in_order(_joined(NULL, (calls, _idle(NULL, host.start, host.end, cause_code(HOST), marker), launching)))
     return Activity(Course(spent.start, np.arange(len(spent.start))), spent.cause, spent.what)
 
 
 def _all(agent: int, start: Ints, end: Ints, cause: str, rows: Flags) -> AgentTime:
     lasting = rows & (end > start)
-    return _idle(agent, start[lasting], end[lasting], np.full(int(lasting.sum()), cause_code(cause)))
+    return _idle(agent, start[lasting], end[lasting], cause_code(cause))
 
 
 def times_of_job(session: Federation, options: Options) -> Times:

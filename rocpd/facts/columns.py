@@ -242,6 +242,17 @@ def look_up(known: Mapping[int, int], ids: Ints) -> Ints:
     return result
 
 
+def at_rows(column: Ints, rows: Ints, otherwise: int = NULL) -> Ints:
+    """Return what a column holds at some rows, and something else where a row is below 0, as there is none.
+
+    >>> at_rows(np.array([7, 5]), np.array([1, -1])).tolist() == [5, NULL]
+    True
+    """
+    values, known = np.full(len(rows), otherwise), (rows >= 0).nonzero()[0]
+    values[known] = column[rows[known]]
+    return values
+
+
 Text = TypeVar("Text", str, str | None)
 
 

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from rocpd.base import NULL, Flags, Ints, frozen
-from rocpd.facts.columns import Names, Select, TextCodes, as_text, grouped, read_all, statement
+from rocpd.facts.columns import Names, Select, TextCodes, as_text, at_rows, grouped, numbered, read_all, statement
+from rocpd.facts.operations import NO_THREAD
 from rocpd.facts.rank import RankReading
 from rocpd.facts.regions import RankRegions, calls_of, marked_threads
 from rocpd.facts.spread import total
@@ -115,7 +116,7 @@ def _read(reading: RankReading) -> Allocations:
     allocates = np.array([kind in ALLOCATING for kind in piece.texts[0]], bool)[order]
     row, start, end, agent, stream, queue, address, size, stack = (column[order] for column in piece.numbers)
     is_scratch = level == names.code(SCRATCH)
-    ends = freed(MemoryKeys(level, is_scratch, address, agent, queue), allocates)
+    ends = freed(memory_keys(level, is_scratch, address, agent, queue), allocates)
     size = np.where(allocates, np.maximum(size, 0), 0)
     size = np.where(allocates | (ends < 0), size, size[ends])
     passes = np.ones(len(row), bool)
@@ -127,9 +128,8 @@ def _read(reading: RankReading) -> Allocations:
     return Allocations(row, start, end, agent, stream, level, size, allocates, ends, passes, in_window, stack, names)
 
 
-@frozen
-class MemoryKeys:
-    """The keys that allocations and frees share, as columns: level and address; of scratch memory, agent and queue.
+def memory_keys(level: Ints, is_scratch: Flags, address: Ints, agent: Ints, queue: Ints) -> tuple[Ints, ...]:
+    """Return columns that are equal where the memory is: level and address; of scratch memory, agent and queue.
 
     Reserved addresses (VIRTUAL) and the memory behind them (REAL) are held apart although their addresses are equal.
 
@@ -140,47 +140,30 @@ class MemoryKeys:
         agent, queue: ids; scratch memory belongs to a queue.
 
     >>> level, agents, queues = np.zeros(2, np.int64), np.array([1, NULL]), np.array([2, 3])
-    >>> real, scratch = (MemoryKeys(level, level < of, level + 4096, agents, queues) for of in (0, 1))
-    >>> [[bool(column[0] == column[1]) for column in keys.columns()] for keys in (real, scratch)]
+    >>> real, scratch = (memory_keys(level, level < of, level + 4096, agents, queues) for of in (0, 1))
+    >>> [[bool(column[0] == column[1]) for column in keys] for keys in (real, scratch)]
     [[True, True, True, True], [True, True, False, False]]
     """
-
-    level: Ints
-    is_scratch: Flags
-    address: Ints
-    agent: Ints
-    queue: Ints
-
-    def columns(self) -> Sequence[Ints]:
-        """Return columns that are equal where the memory is the same."""
-        by_address = ~self.is_scratch & (self.address != NULL) & (self.address != 0)
-        return (
-            self.level,
-            by_address.astype(np.int64),
-            np.where(by_address, self.address, self.agent),
-            np.where(by_address, 0, self.queue),
-        )
+    by_address = ~is_scratch & (address != NULL) & (address != 0)
+    where = np.where(by_address, address, agent), np.where(by_address, 0, queue)
+    return level, by_address.astype(np.int64), *where
 
 
-def freed(keys: MemoryKeys, allocates: Flags) -> Ints:
+def freed(keys: Sequence[Ints], allocates: Flags) -> Ints:
     """Return which allocation each row ends; -1: none.
 
     Args:
-        keys: of rows in order of time.
+        keys: columns of rows in order of time, as `memory_keys` has them.
         allocates: whether memory is held from a row on.
 
-    >>> same = np.zeros(4, np.int64)
-    >>> freed(MemoryKeys(same, same > 0, same + 4096, same, same), np.array([True, True, False, False])).tolist()
+    >>> freed([np.zeros(4, np.int64)], np.array([True, True, False, False])).tolist()
     [-1, 0, 1, -1]
     """
-    ends = np.full(len(allocates), -1)
-    columns = keys.columns()
-    order = np.lexsort((np.arange(len(allocates)), *columns))
-    same = np.ones(max(len(order) - 1, 0), bool)
-    for column in columns:
-        same &= column[order[1:]] == column[order[:-1]]
-    same &= allocates[order[:-1]]
-    ends[order[1:][same]] = order[:-1][same]
+    ends, memory = np.full(len(allocates), -1), numbered(*keys)
+    order = np.argsort(memory, kind="stable")
+    before, after = order[:-1], order[1:]
+    is_end = (memory[before] == memory[after]) & allocates[before]
+    ends[after[is_end]] = before[is_end]
     return ends
 
 
@@ -200,16 +183,12 @@ _CALLERS = Fact("callers", 2, (Callers, TextCodes))
 
 
 def _read_callers(allocations: Allocations, regions: RankRegions, call: Ints, names: Names) -> Callers:
-    known = (call >= 0).nonzero()[0]
-    marker = np.full(len(call), NULL)
-    threads = regions.thread[call[known]]
+    threads, marker = at_rows(regions.thread, call, NO_THREAD), np.full(len(call), NULL)
     for thread, around in marked_threads(regions, names, threads).items():
-        rows = known[threads == thread]
+        rows = threads == thread
         marker[rows] = around.at(allocations.start[rows])
-    row, function, duration = np.full(len(call), NULL), np.full(len(call), NULL), np.zeros(len(call), np.int64)
-    row[known], function[known] = regions.id[call[known]], regions.name[call[known]]
-    duration[known] = (regions.end - regions.start)[call[known]]
-    return Callers(row, function, marker, duration, names)
+    row, function = (at_rows(column, call) for column in (regions.id, regions.name))
+    return Callers(row, function, marker, at_rows(regions.end - regions.start, call, 0), names)
 
 
 @frozen

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rocpd.base import NULL, Flags, Ints, frozen
-from rocpd.facts.columns import EqualColumns, as_text, columns, distinct, statement, texts_by_id
+from rocpd.facts.columns import EqualColumns, as_text, at_rows, columns, distinct, statement, texts_by_id
 from rocpd.facts.columns import number as whole
 from rocpd.facts.cxx import bare_name
 from rocpd.facts.rank import Base, By, RankReading
@@ -344,10 +344,7 @@ def launch_calls(reader: RankReader, stacks: Ints) -> tuple[Ints, Ints]:
     """
     stack, start, end, thread = columns(reader.whole(), "rocpd_region", statement("regions"), _THREADS)
     call = launching_regions(stack, start, end, stacks)
-    threads, at = np.full(len(stacks), NO_THREAD), np.zeros(len(stacks), np.int64)
-    launched = (call >= 0).nonzero()[0]
-    threads[launched], at[launched] = thread[call[launched]], start[call[launched]]
-    return threads, at
+    return at_rows(thread, call, NO_THREAD), at_rows(start, call, 0)
 
 
 def functions_of(reader: RankReader, calls: Ints) -> tuple[Ints, dict[int, str | None]]:

@@ -12,7 +12,7 @@ from rocpd.convert.gather.context import Columns, Context, Damage, select_events
 from rocpd.convert.gather.lanes import spread
 from rocpd.convert.model import Annotation, Counters, Slices, TrackKind, optional
 from rocpd.facts.columns import per_id
-from rocpd.facts.memory import MemoryKeys, changes_of, freed
+from rocpd.facts.memory import changes_of, freed, memory_keys
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.federate.select.selection import Part
 from rocpd.schema.rules.events import ALLOCATING, SCRATCH
@@ -76,7 +76,7 @@ def _held(context: Context, rows: Columns) -> Counters:
     end, kind, level, agent, address, size, queue = (rows[name][order] for name in names)
     allocates = per_id(kind, lambda code: text[code] in ALLOCATING) > 0
     is_scratch = per_id(level, lambda code: text[code] == SCRATCH) > 0
-    ends = freed(MemoryKeys(level, is_scratch, address, agent, queue), allocates)
+    ends = freed(memory_keys(level, is_scratch, address, agent, queue), allocates)
     context.damage[Damage.UNKNOWN_FREE, "frees"] += int((~allocates & (ends < 0)).sum())
     # Tracks stand in the order in which agents first hold anything.
     tracks = {(NULL, NULL): NULL}

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from rocpd.base import frozen
 from rocpd.base.identity import blake2b
 from rocpd.facts.cxx import Function, readable, take_apart
-from rocpd.table.cell import alike, shorten_apart
+from rocpd.table.cell import alike
 
 _FIELD = re.compile(r"\[([^\[\]]*)\]|\{(\w+)\}")
 _TOKEN = re.compile(r"\d+(?:x\d+)*|[A-Za-z]+(?:\d+(?:_\d+)*)?")
@@ -65,12 +65,11 @@ def kernel_name(full: str) -> KernelName:
     return KernelName(full, *_generic(text))
 
 
-def short_names(names: Iterable[str], width: int = 0) -> dict[str, str]:
+def short_names(names: Iterable[str]) -> dict[str, str]:
     """Return full name -> short name; no two are equal: what tells alike ones apart is added in brackets.
 
     Args:
         names: full names that are shown together.
-        width: most characters of a short name where that is possible; 0: any.
 
     >>> list(short_names(["void f<64, 2>(int)", "void f<64, 4>(int)", "void g(int)"]).values())
     ['f<64, 2>', 'f<64, 4>', 'g']
@@ -81,7 +80,7 @@ def short_names(names: Iterable[str], width: int = 0) -> dict[str, str]:
     for add in steps:
         for group in alike(sorted(short), short):
             short.update(zip(group, add(group), strict=True))
-    return dict(zip(short, shorten_apart(list(short.values()), width), strict=True)) if width else short
+    return short
 
 
 def _arguments(names: Sequence[str]) -> list[str]:

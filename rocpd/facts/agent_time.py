@@ -36,6 +36,7 @@ from rocpd.facts.rank import LANES, Base, By, Options, RankReading
 from rocpd.facts.regions import HostCall, RankRegions, host_call, innermost, read_regions
 from rocpd.facts.timeline import (
     ALWAYS,
+    FOREVER,
     IDLE,
     KINDS,
     NOTHING,
@@ -87,8 +88,6 @@ BETWEEN = "between calls"
 """The name of idle time that is launching, and in no call."""
 _ADDRESS = """SELECT json_extract(extdata, '$.domain') AS domain, json_extract(extdata, '$.location_id') AS location
 FROM rocpd_info_agent WHERE id = ? AND json_valid(extdata) AND location IS NOT NULL"""
-
-_FOREVER = np.iinfo(np.int64).max
 
 
 def cause_code(cause: str) -> int:
@@ -377,8 +376,8 @@ def _activity(regions: RankRegions, cause: Ints) -> Activity:
     calls = _idle(NULL, outermost.start, outermost.end, cause[rows[outermost.of]], regions.name[rows[outermost.of]])
     around = innermost(regions.take((cause < 0).nonzero()[0]))
     # Between calls: short stretches are launching, longer ones work of the host in the marker that is innermost there.
-    start, end = np.concatenate(([ALWAYS], calls.end)), np.concatenate((calls.start, [_FOREVER]))
-    is_long = (start == ALWAYS) | (end == _FOREVER) | (end - np.maximum(start, 0) > PAUSE)
+    start, end = np.concatenate(([ALWAYS], calls.end)), np.concatenate((calls.start, [FOREVER]))
+    is_long = (start == ALWAYS) | (end == FOREVER) | (end - np.maximum(start, 0) > PAUSE)
     is_between = end > start
     is_host, is_short = is_between & is_long, is_between & ~is_long
     marker, host = around.divide(Pieces.each(start[is_host], end[is_host]))
@@ -491,8 +490,8 @@ def divided_among(parts: Mapping[int, tuple[Ints, Ints, Ints]]) -> dict[int, Uni
             mine = outside(Pieces.each(*taken), before)
             kept[rank].append((mine.start, mine.end))
             before = unite(before, taken)
-    kept[min(parts)].append(gaps_between(before, ALWAYS, _FOREVER))
+    kept[min(parts)].append(gaps_between(before, ALWAYS, FOREVER))
     return {
-        rank: gaps_between(union(*(np.concatenate(side) for side in zip(*spans, strict=True))), ALWAYS, _FOREVER)
+        rank: gaps_between(union(*(np.concatenate(side) for side in zip(*spans, strict=True))), ALWAYS, FOREVER)
         for rank, spans in kept.items()
     }

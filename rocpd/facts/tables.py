@@ -21,9 +21,8 @@ from rocpd.facts.operations import OperationNames, Ops, kinds_of, link, read_ops
 from rocpd.facts.places import SEPARATOR, read_origins, through_steps
 from rocpd.facts.rank import By, Options, RankReading, RankWindow
 from rocpd.facts.regions import depths, nest_times, own_times, read_ranges, read_regions, read_steps
-from rocpd.facts.timeline import HIDES_COMMUNICATION, HIDES_COPIES, KINDS, PARTS, divided, inside
+from rocpd.facts.timeline import ALWAYS, FOREVER, HIDES_COMMUNICATION, HIDES_COPIES, KINDS, PARTS, inside
 from rocpd.facts.units import (
-    RankTime,
     Taken,
     Times,
     had_by_others,
@@ -58,31 +57,28 @@ def _agent_time(
     kinds, history = kinds_of(ops, load(None), names), read_history(reading)
     steps = through_steps(reading.reader, is_step(STEP_MARKER))
     columns: list[list[Any]] = [[] for _ in AGENT_TIME.columns]
+    time = counted.get(number)
+    counting = (np.array([time.start]), np.array([time.end])) if time else (np.array([ALWAYS]), np.array([FOREVER]))
     for whole in read_agent_times(reading, active.get(number), ops, kinds, causes=True):
         place, pieces = steps.course.divide(whole.pieces())
         spent = whole.cut(pieces)
-        step = [steps.keys[code][0] for code in place.tolist()]
-        at, pieces = divided(spent.pieces(), _edges(counted.get(number)))
-        spent, step = spent.cut(pieces), [step[row] for row in pieces.of.tolist()]
+        counts, pieces = inside(spent.pieces(), counting)
+        spent, place = spent.cut(pieces), place[pieces.of]
         is_taken, pieces = inside(spent.pieces(), had_by_others(taken.get(number, ()), whole.agent))
-        spent, step, at = spent.cut(pieces), [step[row] for row in pieces.of.tolist()], at[pieces.of]
-        what = _what(spent, names, ops, history.names)
-        parts = [PARTS[part] for part in spent.part.tolist()]
-        causes = [None if cause < 0 else CAUSES[cause] for cause in spent.cause.tolist()]
-        hides = [_HIDES[bits] for bits in spent.hides.tolist()]
-        agent = [None if whole.agent == NULL else whole.agent] * len(parts)
-        times = (spent.start.tolist(), spent.end.tolist(), spent.length.tolist())
-        counts = (at == 0).astype(int).tolist() if number in counted else [1] * len(parts)
-        taking = is_taken.astype(int).tolist()
-        for column, values in zip(
-            columns, (agent, parts, causes, what, hides, step, counts, *times, taking), strict=True
-        ):
-            column += values
+        spent, place, counts = spent.cut(pieces), place[pieces.of], counts[pieces.of]
+        values = (
+            [None if whole.agent == NULL else whole.agent] * len(place),
+            [PARTS[part] for part in spent.part.tolist()],
+            [None if cause < 0 else CAUSES[cause] for cause in spent.cause.tolist()],
+            _what(spent, names, ops, history.names),
+            [_HIDES[bits] for bits in spent.hides.tolist()],
+            [steps.keys[code][0] for code in place.tolist()],
+            *(column.tolist() for column in (counts.astype(int), spent.start, spent.end, spent.length)),
+            is_taken.astype(int).tolist(),
+        )
+        for column, more in zip(columns, values, strict=True):
+            column += more
     return columns
-
-
-def _edges(time: RankTime | None) -> Ints:
-    return np.array([] if time is None else [time.start, time.end], np.int64)
 
 
 def _what(spent: AgentTime, names: OperationNames, ops: Ops, regions: Names) -> list[str | None]:

@@ -16,10 +16,10 @@ from rocpd.base import Flags, Ints, frozen
 
 Union: TypeAlias = tuple[Ints, Ints]
 
-ALWAYS = np.iinfo(np.int64).min
-"""The first edge of a course: before all times [ns]."""
+ALWAYS, FOREVER = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+"""Before and after all times [ns]; the first edge of a course is the one before."""
 
-_ALWAYS, _FOREVER, _FIRST = np.array([ALWAYS]), np.array([np.iinfo(np.int64).max]), np.zeros(1, np.int64)
+_ALWAYS, _FOREVER, _FIRST = np.array([ALWAYS]), np.array([FOREVER]), np.zeros(1, np.int64)
 
 NOTHING: Union = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 """The union of no intervals."""

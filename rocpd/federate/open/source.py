@@ -24,6 +24,8 @@ INDEX, INDEX_FOLDER = "index.yaml", "index"
 _INDEX_ENDINGS = (".yaml", ".yml")
 _FOREIGN = (".rpd", ".rpd.gz", ".trace.json", ".json.gz", ".sqlite")
 """Endings of traces of other profilers, for a note: what reads them goes by their content."""
+_USUAL = (("merged.db",), ("*.db",), ("*/*_results.db", "pass_*/*/*_results.db"), ("rocpd-output-data/merged.db",))
+"""Patterns of files in the working folder, of which the first that some match are read."""
 _FEW = 3
 _NOTHING = "give files, folders or globs, set ROCPD_INPUT, or change to a folder that holds *.db files"
 
@@ -52,12 +54,8 @@ def find_sources(
     Raises:
         InputError: a path does not exist, a glob or folder matches no database, or there is no input at all.
     """
-    if inputs is None:
-        items: list[str] = []
-    elif isinstance(inputs, (str, os.PathLike)):
-        items = [os.fspath(inputs)]
-    else:
-        items = [os.fspath(item) for item in inputs]
+    given = [inputs] if isinstance(inputs, (str, os.PathLike)) else inputs
+    items = [os.fspath(item) for item in given or ()]
     if not items:
         return _default(find_foreign)
     paths: list[Path] = []
@@ -89,16 +87,10 @@ def _default(find_foreign: FindForeign) -> SourceFiles:
     if (here / INDEX).is_file():
         paths = _expand_index(here / INDEX)
         return SourceFiles(paths, (f"input: index.yaml ({_files(paths)})",), _indexes([here]))
-    if (here / "merged.db").is_file():
-        return SourceFiles((here / "merged.db",), ("input: merged.db",))
-    if flat := tuple(sorted(path for path in here.glob("*.db") if path.is_file())):
-        return SourceFiles(flat, (f"input: {_names(flat)}",))
-    patterns = ("*/*_results.db", "pass_*/*/*_results.db")
-    if nested := tuple(path for pattern in patterns for path in sorted(here.glob(pattern)) if path.is_file()):
-        return SourceFiles(nested, (f"input: {_names(nested)}",))
-    merged = here / "rocpd-output-data" / "merged.db"
-    if merged.is_file():
-        return SourceFiles((merged,), (f"input: {merged}",))
+    for patterns in _USUAL:
+        paths = tuple(path for pattern in patterns for path in sorted(here.glob(pattern)) if path.is_file())
+        if paths:
+            return SourceFiles(paths, (f"input: {_names(paths)}",))
     raise InputError("no input: no *.rpdb, merged.db, *.db or HOST/PID_results.db in this folder", _NOTHING)
 
 

@@ -17,9 +17,9 @@ from pathlib import Path
 from rocpd.base import ViewTextError, frozen
 from rocpd.schema.rules.events import COPY_AGENT, valid_times_of
 
-_SINCE = re.compile(r"^since (\d+\.\d+\.\d+): ")
-_UNIT = re.compile(r" \[([^\]]+)\]$")
-_KIND = re.compile(r" \{(\w+)\}$")
+_COMMENT = re.compile(
+    r"(?s)(?:since (?P<since>\d+\.\d+\.\d+): )?(?P<doc>.*?)(?: \[(?P<unit>[^\]]+)\])?(?: \{(?P<kind>\w+)\})?"
+)
 _COLUMN = re.compile(r'\b(?P<alias>[A-Za-z]\w*)\.(?P<quote>"?)(?P<column>\w+)(?P=quote)')
 _RELATION = re.compile(r'\b(?:FROM|JOIN)\s+"(?P<name>\w+)"(?: (?P<alias>\w+))?')
 STRING = re.compile(r"'[^']*'")
@@ -42,10 +42,9 @@ def read_comment(text: str) -> Comment:
     >>> read_comment("since 3.0.2: time in the graph [ns] {integer}")
     Comment(doc='time in the graph', unit='ns', since='3.0.2', kind='integer')
     """
-    text, kind = _cut(_KIND, text)
-    text, unit = _cut(_UNIT, text)
-    text, since = _cut(_SINCE, text)
-    return Comment(text, unit, since, kind)
+    said = _COMMENT.fullmatch(text)
+    assert said  # as any text is
+    return Comment(said["doc"], *(said[part] or "" for part in ("unit", "since", "kind")))
 
 
 def head_comment(text: str) -> str:
@@ -107,12 +106,6 @@ def replace_relations(select: str, others: Mapping[str, str]) -> str:
         return match[0].replace(name, others.get(match["name"], name), 1)
 
     return _RELATION.sub(replaced, select)
-
-
-def _cut(pattern: re.Pattern[str], text: str) -> tuple[str, str]:
-    """Return a text without what matches, and the group of the match or nothing."""
-    match = pattern.search(text)
-    return pattern.sub("", text), match[1] if match else ""
 
 
 REFERENCE_TABLES: tuple[str, ...] = (

@@ -35,7 +35,7 @@ class Relation(Protocol):
     def table(self) -> CalculatedTable:
         """Its name, columns and arguments."""
 
-    def rows(self, session: Federation, given: Given) -> Iterable[Row]:
+    def rows(self, session: Federation, given: Given, /) -> Iterable[Row]:
         """Return its rows in a session; where the job lacks what it needs there are none, and a note says so."""
 
 
@@ -45,15 +45,11 @@ class JobRelation:
 
     Args:
         table: its name, columns and arguments.
-        calculate: returns its rows, by the session and what the statement chose.
+        rows: returns its rows, by the session and what the statement chose.
     """
 
     table: CalculatedTable
-    calculate: Callable[[Federation, Given], Iterable[Row]]
-
-    def rows(self, session: Federation, given: Given) -> Iterable[Row]:
-        """Return its rows in a session."""
-        return self.calculate(session, given)
+    rows: Callable[[Federation, Given], Iterable[Row]]
 
 
 @frozen

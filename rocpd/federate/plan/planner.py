@@ -21,7 +21,7 @@ from rocpd.base import frozen
 from rocpd.base.sqlite import apsw
 from rocpd.federate.plan.scatter import Sorting, partial_select, sorted_select
 from rocpd.federate.plan.scope import KEYS, Scope, Source, check_functions, check_select, is_aggregated
-from rocpd.federate.plan.sqltext import name_parameters, read_select, text_of
+from rocpd.federate.plan.sqltext import alias_of, name_parameters, read_select, table_of, text_of
 from rocpd.federate.plan.steps import Combine, Plan, Scatter, Step, Strategy, Unfaithful, create_table
 from rocpd.federate.unify import Unifier
 from rocpd.schema.calculated import bare
@@ -195,7 +195,7 @@ class Lowering:
             lowered = ctes.get(name) or self._view(name)
             if not isinstance(lowered, Gathered):
                 raise Unfaithful(f"{node.name} inside an expression")
-            node.replace(_table(lowered, node.alias or node.name))
+            node.replace(table_of(lowered, node.alias or node.name))
         return self._combine(text_of(tree))
 
     def _next_name(self) -> str:
@@ -248,11 +248,10 @@ class Lowering:
             raise Unfaithful("a FROM with more than tables and subqueries")
         if isinstance(lowered, Gathered):
             reads.add(lowered)
-            node.replace(_table(lowered, alias))
+            node.replace(table_of(lowered, alias))
             return Source(alias.lower(), self._columns_of(f'SELECT * FROM "{lowered}"'), sharded=False)
         reads |= lowered.reads
-        identifier = exp.TableAlias(this=exp.to_identifier(alias, quoted=True)) if alias else None
-        node.replace(exp.Subquery(this=lowered.tree.copy(), alias=identifier))
+        node.replace(exp.Subquery(this=lowered.tree.copy(), alias=alias_of(alias)))
         return Source(alias.lower(), self._columns_of(text_of(lowered.tree)), sharded=True, keys=lowered.keys)
 
     def _sharded_source(self, name: str, alias: str) -> Source:
@@ -279,13 +278,6 @@ def _query_of_view(name: str) -> exp.Query:
 
 def _is_aggregate(name: str) -> bool:
     return name in VIEWS and not view(name).is_rows
-
-
-def _table(name: str, alias: str) -> exp.Table:
-    return exp.Table(
-        this=exp.to_identifier(name),
-        alias=exp.TableAlias(this=exp.to_identifier(alias, quoted=True)) if alias else None,
-    )
 
 
 def _args_of(node: exp.Expr) -> Iterator[str]:

@@ -18,7 +18,7 @@ from sqlglot import exp
 
 from rocpd.base import frozen
 from rocpd.federate.plan.scope import Scope, is_aggregate, output_index
-from rocpd.federate.plan.sqltext import qualified_text_of, text_of
+from rocpd.federate.plan.sqltext import qualified_text_of, table_of, text_of
 from rocpd.federate.plan.steps import Scatter, Unfaithful
 from rocpd.schema.load import VIEWS
 from rocpd.schema.quote import quote_name
@@ -245,8 +245,7 @@ class _Split:
         scattered.set("expressions", [exp.alias_(item, name, copy=False) for name, item in named])
         if view:
             table = scattered.args["from_"].this
-            alias = exp.TableAlias(this=exp.to_identifier(table.alias or table.name, quoted=True))
-            table.replace(exp.Table(this=exp.to_identifier(view), alias=alias))
+            table.replace(table_of(view, table.alias or table.name))
         text = text_of(scattered)
         return text + (f" GROUP BY {', '.join(str(i + 1) for i in range(len(groups)))}" if groups else "")
 

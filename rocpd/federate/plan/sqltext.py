@@ -100,6 +100,16 @@ def _printed(generator: _Generator, tree: exp.Expr) -> str:
     return str(generator.generate(tree, copy=tree.find(exp.Query) is not None))
 
 
+def alias_of(name: str) -> exp.TableAlias | None:
+    """Return the alias by which a statement knows a source; None where the name is empty."""
+    return exp.TableAlias(this=exp.to_identifier(name, quoted=True)) if name else None
+
+
+def table_of(name: str, alias: str) -> exp.Table:
+    """Return a table under an alias."""
+    return exp.Table(this=exp.to_identifier(name), alias=alias_of(alias))
+
+
 def name_parameters(sql: str) -> tuple[str, int]:
     """Return `sql` with `?` named in order, and how many there were."""
     if "?" not in sql:

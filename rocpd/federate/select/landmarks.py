@@ -148,11 +148,10 @@ def _completed(
     times: Mapping[int, int], wanted: str, trace: WholeTrace, outermost: Callable[[Sequence[int]], int]
 ) -> dict[int, int]:
     """Return the times with those of ranks that have no such marker: where the window of all others starts or ends."""
-    lacking = [rank for rank in trace.ranks if rank not in times and rank in trace.line.spans]
-    if lacking:
-        few = ", ".join(map(str, lacking[:4])) + (" …" if len(lacking) > 4 else "")
+    if lacking := [rank for rank in trace.ranks if rank not in times and rank in trace.line.spans]:
+        some = ", ".join(map(str, lacking[:4])) + (" …" if len(lacking) > 4 else "")
         what = "rank" if len(lacking) == 1 else f"{len(lacking)} ranks"
-        trace.note(f"window: {what} without {wanted} ({few}), cut where the others are on the common time line")
+        trace.note(f"window: {what} without {wanted} ({some}), cut where the others are on the common time line")
     other = outermost([trace.line.shift(rank).to_line(time) for rank, time in times.items()])
     return {rank: times.get(rank, trace.line.shift(rank).to_clock(other)) for rank in trace.ranks}
 
@@ -239,12 +238,10 @@ def known_launches(trace: WholeTrace) -> dict[int, Launches]:
     """Return what is known of each rank, and note in one line how much GPU work does not count by its launch."""
     known = {}
     in_all = unknown = 0
-    without = 0
     for rank, (operations, launched) in trace.map_ranks(_count):
         in_all, unknown = in_all + operations, unknown + operations - launched
         known[rank.number] = Launches.ALL if launched == operations else Launches.SOME if launched else Launches.NONE
-        without += known[rank.number] is Launches.NONE
-    if unknown and without == len(known):
+    if unknown and set(known.values()) == {Launches.NONE}:
         trace.note("no launching call is in the trace: GPU work counts by when it ran")
     elif unknown:
         trace.note(f"{unknown} of {in_all} operations have no launching call in the trace: they count by when they ran")
@@ -257,9 +254,6 @@ def _count(reader: RankReader) -> tuple[int, int]:
     if not all(base in tables.columns for base in _READ):
         return 1, 0
     condition = of_launching_stacks(tables)
-    counts = [
-        reader.whole().rows(f"SELECT COUNT(*), COUNT(CASE WHEN {condition} THEN 1 END) FROM {base}")
-        for base in OPERATIONS
-    ]
-    operations, launched = (sum(rows[0][side] for rows in counts) for side in (0, 1))
-    return operations, launched
+    select = f"SELECT COUNT(*), COUNT(CASE WHEN {condition} THEN 1 END) FROM"
+    (kernels, launched), (copies, also_launched) = (reader.whole().rows(f"{select} {base}")[0] for base in OPERATIONS)
+    return kernels + copies, launched + also_launched

@@ -121,9 +121,8 @@ def _unmangled(name: str) -> str:
             position += int(length)
         elif kind := token["open"]:
             text += "<" if kind == "I" else ", " if opened[-1] in ("I", "J") and not text.endswith(("<", ", ")) else ""
-            opened += (
-                [kind] if opened[-1] in ("I", "J", "L") or kind != "L" else []
-            )  # else it says that the name is of one file
+            if kind != "L" or opened[-1] in ("I", "J", "L"):  # else it says that the name is of one file
+                opened.append(kind)
         elif token["end"] and len(opened) > 1:
             text += ">" if opened.pop() == "I" else ""
         elif word := _word(token):

@@ -270,11 +270,7 @@ def _doing(rank: RankProgress) -> str:
     if rank.calls:
         call = rank.calls[0]
         return f"it has been in {call.call} for {duration(rank.since(call.since))}{within and f', in {within}'}"
-    return (
-        f"it has been in {within}, and is in no call that is recorded"
-        if within
-        else "it is in no call that is recorded"
-    )
+    return f"it {f'has been in {within}, and ' if within else ''}is in no call that is recorded"
 
 
 def _circle(waits: Sequence[GroupWait]) -> list[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -422,9 +422,8 @@ def _rank_now(rank: Rank, tables: Mapping[str, Summary], steps: Steps) -> RankNo
     whole = sum(times.values())
     causes = [row for row in _named(tables, "causes") if str(rank.number) in (row["ranks"] or "").split()]
     cause = max(causes, key=lambda row: row["cost_ns"], default={})
-    held = [
-        row["peak_bytes"] for row in _named(tables, "memory") if row["rank"] == rank.number and row["level"] == "REAL"
-    ]
+    of_rank = (row for row in _named(tables, "memory") if row["rank"] == rank.number)
+    held = [row["peak_bytes"] for row in of_rank if row["level"] == "REAL"]
     return RankNow(
         rank.number,
         rank.hostname or "",
@@ -439,11 +438,9 @@ def _rank_now(rank: Rank, tables: Mapping[str, Summary], steps: Steps) -> RankNo
     )
 
 
-def _sampled(rank: int, tables: Mapping[str, Summary]) -> list[tuple[str, tuple[float, str]]]:
-    """Return power and clock of the GPUs of a rank, where they were sampled."""
-    sampled = []
+def _sampled(rank: int, tables: Mapping[str, Summary]) -> Iterator[tuple[str, tuple[float, str]]]:
+    """Yield power and clock of the GPUs of a rank, where they were sampled."""
     for row in _named(tables, "samples"):
         name = str(row["name"])
         if row["rank"] == rank and row["mean"] is not None and (CLOCK.search(name) or "power" in name.lower()):
-            sampled.append((name, (float(row["mean"]), str(row["units"] or ""))))
-    return sampled
+            yield name, (float(row["mean"]), str(row["units"] or ""))

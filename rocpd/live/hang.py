@@ -24,6 +24,7 @@ _WAITS = re.compile(r"^(nccl|rccl)|Synchronize|Wait|hip(Memcpy|Free|HostFree)(?!
 _MOST_NAMED = 8
 _MOST_GROUPS = 16
 _PAIR = {"ncclSend", "ncclRecv"}
+_NOT_RECORDED = "not recorded: cannot tell who waits from who is missing (no state file lies beside the databases)"
 
 
 class Hanging(StrEnum):
@@ -163,12 +164,9 @@ def judged(ranks: tuple[RankProgress, ...], after_s: float = AFTER_S) -> HangRep
             lines[0] = f"no hang seen: no group stood still for {after_s:g} s before the last sign of life"
         return HangReport(Hanging.NO, tuple(lines), (), (), ranks)
     if ranks and all(rank.life is Life.ENDED for rank in ranks):
-        return HangReport(Hanging.ENDED, (f"ended: {_all_of(ranks)} has ended", *_last(ranks)), (), (), ranks)
-    return HangReport(Hanging.UNKNOWN, tuple(_not_recorded(ranks)), (), (), ranks)
-
-
-def _all_of(ranks: Sequence[RankProgress]) -> str:
-    return "the rank" if len(ranks) == 1 else f"each of {amount(len(ranks), 'rank')}"
+        each = "the rank" if len(ranks) == 1 else f"each of {amount(len(ranks), 'rank')}"
+        return HangReport(Hanging.ENDED, (f"ended: {each} has ended", *_last(ranks)), (), (), ranks)
+    return HangReport(Hanging.UNKNOWN, (_NOT_RECORDED, *_last(ranks)), (), (), ranks)
 
 
 def _members(ranks: Iterable[RankProgress]) -> list[list[tuple[RankProgress, GroupState]]]:
@@ -342,11 +340,6 @@ def _groups(ranks: Sequence[RankProgress], first: Sequence[str]) -> Iterator[str
         yield f"{key[1]}: " + "; ".join(f"{_named(members)} {how}" for how, members in groups[key].items())
     if len(order) > _MOST_GROUPS:
         yield f"and {amount(len(order) - _MOST_GROUPS, 'group')} more: --format json has all"
-
-
-def _not_recorded(ranks: Sequence[RankProgress]) -> Iterator[str]:
-    yield "not recorded: cannot tell who waits from who is missing (no state file lies beside the databases)"
-    yield from _last(ranks)
 
 
 def _last(ranks: Sequence[RankProgress]) -> Iterator[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 
@@ -92,14 +93,11 @@ def with_machines(ranks: Sequence[Rank]) -> tuple[Rank, ...]:
 
     Those are several machines, or one that was restarted meanwhile: times of two boots do not compare either way.
     """
-    boots: dict[str | None, set[str]] = {}
-    for rank in ranks:
-        if rank.boot:
-            boots.setdefault(rank.machine_id, set()).add(rank.boot)
-    several = {machine for machine, of_machine in boots.items() if machine is not None and len(of_machine) > 1}
+    starts = {(rank.machine_id, rank.boot) for rank in ranks if rank.machine_id is not None and rank.boot}
+    counts = Counter[str | None](machine for machine, _ in starts)
     return tuple(
         dataclasses.replace(rank, machine_id=f"{rank.machine_id}/{rank.boot}")
-        if rank.boot and rank.machine_id in several
+        if rank.boot and counts[rank.machine_id] > 1
         else rank
         for rank in ranks
     )

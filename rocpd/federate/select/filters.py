@@ -143,12 +143,9 @@ def of_rank(filters: Filters, reader: RankReader) -> tuple[dict[str, str], list[
     the rank's events, whose name depends on the connection.
     """
     kept = reader.keeping()
-    return _row_conditions(filters, kept), [*_unmatched_words(filters, kept)]
-
-
-def _row_conditions(filters: Filters, reader: RankReader) -> dict[str, str]:
-    conditions = by_key(each for each in _conditions(filters, reader) if each[0] in reader.tables.columns)
-    return {base: " AND ".join(f"({condition})" for condition in all_of) for base, all_of in conditions.items()}
+    by_base = by_key(each for each in _conditions(filters, kept) if each[0] in kept.tables.columns)
+    conditions = {base: " AND ".join(f"({each})" for each in all_of) for base, all_of in by_base.items()}
+    return conditions, [*_unmatched_words(filters, kept)]
 
 
 def _conditions(filters: Filters, reader: RankReader) -> Iterator[tuple[str, str]]:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from sqlglot import exp
 
 from rocpd.base import Value, frozen
+from rocpd.federate.plan.sqltext import parts_of
 from rocpd.federate.plan.steps import Unfaithful
 from rocpd.index.entries import ValueKind
 from rocpd.schema.quote import quote_text
@@ -164,8 +165,7 @@ class Expressions:
         Raises:
             Unfaithful: DuckDB may return something else.
         """
-        typed = self.typed(node)
-        return Typed(f"CAST({typed.sql} AS BIGINT)", ValueKind.INT) if typed.kind is ValueKind.BOOL else typed
+        return _as_number(self.typed(node))
 
     def condition(self, node: exp.Expr) -> str:
         """Return an expression as a condition: in SQLite every number but 0 is true.
@@ -183,7 +183,7 @@ class Expressions:
     def typed(self, node: exp.Expr) -> Typed:
         """Return an expression with its kind; raises as `value`."""
         translate = _TRANSLATIONS.get(type(node))
-        unknown = {key for key, value in node.args.items() if value} - _PARTS.get(type(node), _USUAL_PARTS)
+        unknown = parts_of(node) - _PARTS.get(type(node), _USUAL_PARTS)
         if translate is None or unknown:
             raise Unfaithful(" with ".join([type(node).__name__.lower(), *unknown]))
         return translate(self, node)
@@ -255,7 +255,7 @@ class Expressions:
         return Typed(f"({value} >= {low} AND {value_above} <= {high})", ValueKind.BOOL)
 
     def _in(self, node: exp.Expr) -> Typed:
-        if {key for key, value in node.args.items() if value} - {"this", "expressions"}:
+        if parts_of(node) - {"this", "expressions"}:
             raise Unfaithful("IN with more than values")
         comparisons = []
         for each in node.expressions:

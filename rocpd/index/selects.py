@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from rocpd.base import Row, Value, frozen
 from rocpd.federate.plan.scope import is_aggregated, output_index
-from rocpd.federate.plan.sqltext import read_select
+from rocpd.federate.plan.sqltext import parts_of, read_select
 from rocpd.federate.plan.steps import Unfaithful
 from rocpd.index.entries import ValueKind
 from rocpd.index.expressions import Expressions, Typed, constant, one_kind
@@ -119,7 +119,7 @@ def is_left_join(join: exp.Join) -> bool:
     Raises:
         Unfaithful: a join of another kind.
     """
-    unknown = {key for key, value in join.args.items() if value} - _JOIN_PARTS
+    unknown = parts_of(join) - _JOIN_PARTS
     side, kind = (str(join.args.get(key) or "").upper() for key in ("side", "kind"))
     if unknown or side not in ("", "LEFT") or kind not in ("", "INNER", "CROSS", "OUTER"):
         raise Unfaithful(f"a join with {' '.join(filter(None, (side, kind, *unknown)))}")
@@ -254,7 +254,7 @@ def condition_of(text: str, columns: Mapping[str, Typed]) -> str:
 def _checked(tree: exp.Expr) -> exp.Select:
     if not isinstance(tree, exp.Select):
         raise Unfaithful("a compound")
-    unknown = {key for key, value in tree.args.items() if value} - _CLAUSES
+    unknown = parts_of(tree) - _CLAUSES
     if unknown:
         raise Unfaithful(f"a clause {min(unknown).rstrip('_').upper()}")
     return tree
@@ -438,7 +438,7 @@ def _source(node: exp.Expr | None, catalog: Catalog, bindings: Bindings) -> tupl
 def _subquery(tree: exp.Expr, catalog: Catalog, bindings: Bindings) -> StoredSource:
     if not isinstance(tree, exp.Union):
         return _Select(_checked(tree), catalog, bindings).as_source()
-    if {key for key, value in tree.args.items() if value} - {"this", "expression"}:
+    if parts_of(tree) - {"this", "expression"}:
         raise Unfaithful("a compound with more than UNION ALL")
     return union_all(*(_subquery(side, catalog, bindings) for side in (tree.this, tree.expression)))
 

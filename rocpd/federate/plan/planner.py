@@ -21,7 +21,7 @@ from rocpd.base import frozen
 from rocpd.base.sqlite import apsw
 from rocpd.federate.plan.scatter import Sorting, partial_select, sorted_select
 from rocpd.federate.plan.scope import KEYS, Scope, Source, check_functions, check_select, is_aggregated
-from rocpd.federate.plan.sqltext import alias_of, name_parameters, read_select, table_of, text_of
+from rocpd.federate.plan.sqltext import alias_of, name_parameters, parts_of, read_select, table_of, text_of
 from rocpd.federate.plan.steps import Combine, Plan, Scatter, Step, Strategy, Unfaithful, create_table
 from rocpd.federate.unify import Unifier
 from rocpd.schema.calculated import bare
@@ -109,7 +109,7 @@ class Lowering:
         """
         if isinstance(node, exp.Select):
             return self._select(node.copy(), ctes)
-        if not isinstance(node, exp.Union) or set(_args_of(node)) - {"this", "expression"}:
+        if not isinstance(node, exp.Union) or parts_of(node) - {"this", "expression"}:
             raise Unfaithful("a compound with more than UNION ALL")
         left, right = (self.lower(side, ctes) for side in (node.this, node.expression))
         if isinstance(left, Sharded) and isinstance(right, Sharded):
@@ -210,7 +210,7 @@ class Lowering:
         if clause.args.get("recursive"):
             raise Unfaithful("a recursive WITH")
         for cte in clause.expressions:
-            if cte.args["alias"].args.get("columns") or set(_args_of(cte)) - {"this", "alias"}:
+            if cte.args["alias"].args.get("columns") or parts_of(cte) - {"this", "alias"}:
                 raise Unfaithful("a WITH that is more than name AS (SELECT …)")
             ctes[cte.alias.lower()] = self.lower(cte.this, ctes)
         tree.set("with_", None)
@@ -231,7 +231,7 @@ class Lowering:
 
     def _source(self, node: exp.Expr, ctes: Mapping[str, Lowered], reads: set[str]) -> Source:
         has_columns = node.args.get("alias") and node.args["alias"].args.get("columns")
-        if has_columns or set(_args_of(node)) - {"this", "alias"}:
+        if has_columns or parts_of(node) - {"this", "alias"}:
             raise Unfaithful("a FROM with more than tables, subqueries and aliases")
         alias = node.alias or ("" if isinstance(node, exp.Subquery) else node.name)
         if isinstance(node, exp.Subquery):
@@ -278,11 +278,6 @@ def _query_of_view(name: str) -> exp.Query:
 
 def _is_aggregate(name: str) -> bool:
     return name in VIEWS and not view(name).is_rows
-
-
-def _args_of(node: exp.Expr) -> Iterator[str]:
-    """Yield the names of the arguments that a node has."""
-    return (key for key, value in node.args.items() if value)
 
 
 def _check_joins(scope: Scope) -> None:

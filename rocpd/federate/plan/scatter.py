@@ -18,7 +18,7 @@ from sqlglot import exp
 
 from rocpd.base import frozen
 from rocpd.federate.plan.scope import Scope, is_aggregate, output_index
-from rocpd.federate.plan.sqltext import qualified_text_of, table_of, text_of
+from rocpd.federate.plan.sqltext import parts_of, qualified_text_of, table_of, text_of
 from rocpd.federate.plan.steps import Scatter, Unfaithful
 from rocpd.schema.load import VIEWS
 from rocpd.schema.quote import quote_name
@@ -200,7 +200,7 @@ class _Split:
         self._merged: dict[str, str] = {}
         self._distinct: exp.Expr | None = None
         group = self._tree.args.get("group")
-        if group and {key for key, value in group.args.items() if value} - {"expressions"}:
+        if group and parts_of(group) - {"expressions"}:
             raise Unfaithful("GROUP BY with more than expressions")
         self._groups = [self._group(item) for item in (group.expressions if group else [])]
         self._group_columns = {self._canonical(item): f"g{i}" for i, item in enumerate(self._groups)}

@@ -14,6 +14,7 @@ from dataclasses import field
 from sqlglot import exp
 
 from rocpd.base import frozen
+from rocpd.federate.plan.sqltext import parts_of
 from rocpd.federate.plan.steps import Unfaithful
 
 KEYS = ("guid", "rank")
@@ -175,7 +176,7 @@ _CHANGING = {"random", "randomblob", "changes", "total_changes", "last_insert_ro
 
 def check_select(tree: exp.Select) -> None:
     """Raise `Unfaithful` if an expression of the SELECT (not of its FROM) cannot be evaluated in a rank."""
-    unknown = {key for key, value in tree.args.items() if value} - {
+    unknown = parts_of(tree) - {
         "expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset", "distinct",
     }  # fmt: skip
     if unknown:

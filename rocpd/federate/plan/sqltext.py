@@ -110,6 +110,11 @@ def table_of(name: str, alias: str) -> exp.Table:
     return exp.Table(this=exp.to_identifier(name), alias=alias_of(alias))
 
 
+def parts_of(node: exp.Expr) -> set[str]:
+    """Return the names of the parts that a node has: sqlglot lists absent ones too."""
+    return {name for name, value in node.args.items() if value}
+
+
 def name_parameters(sql: str) -> tuple[str, int]:
     """Return `sql` with `?` named in order, and how many there were."""
     if "?" not in sql:

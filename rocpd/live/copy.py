@@ -388,7 +388,7 @@ class FreshCopy:
     def _first(self, table: _Table, column: str, value: int) -> int:
         """Return a row before which none is needed, if only those count of which a column is at least a value."""
         low = self._value(f"SELECT min(rowid) FROM {table.of('source')}") or 0
-        high = (self._value(f"SELECT max(rowid) FROM {table.of('source')}") or 0) + 1
+        high = self._last(table) + 1
         while low < high:
             middle = (low + high) // 2
             at_middle = self._at(table, column, middle)

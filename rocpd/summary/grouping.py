@@ -8,24 +8,15 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
-from typing import Any, Protocol, Self, TypeVar
+from functools import reduce
+from typing import Any, Self, TypeVar
 
 from rocpd.base import RocpdError, Row, frozen
-
-
-class Addable(Protocol):
-    """Values that can be added up."""
-
-    def __add__(self, other: Self, /) -> Self:
-        """Add another of its kind; neither changes."""
-        ...
-
 
 Key = TypeVar("Key")
 Division = TypeVar("Division", bound=Row)
 What = TypeVar("What")
 Value = TypeVar("Value")
-Sum = TypeVar("Sum", bound=Addable)
 
 
 @frozen
@@ -64,26 +55,38 @@ class Largest(int):
         return Largest(max(self, other))
 
 
-def merge(sums: dict[Key, Sum], part: Mapping[Key, Sum]) -> None:
-    """Add the sums of a part to others, by key."""
+def merge(sums: dict[Key, Value], part: Mapping[Key, Value]) -> None:
+    """Add the sums of a part to others, by key; what has sums by further keys, by these as well."""
+    known: dict[Key, Any] = sums
     for key, value in part.items():
-        sums[key] = sums[key] + value if key in sums else value
+        if isinstance(value, dict):
+            merge(known.setdefault(key, {}), value)
+        else:
+            known[key] = known[key] + value if key in known else value
 
 
-def merge_groups(groups: dict[Key, dict[What, Sum]], part: Mapping[Key, Mapping[What, Sum]]) -> None:
-    """Add the sums of a part to others, by division and by what is counted."""
-    for key, sums in part.items():
-        merge(groups.setdefault(key, {}), sums)
-
-
-def add(groups: dict[Key, dict[What, Sum]], key: Key, what: What, value: Sum) -> None:
+def add(groups: dict[Key, dict[What, Value]], key: Key, what: What, value: Value) -> None:
     """Add one sum to those of a division."""
     merge(groups.setdefault(key, {}), {what: value})
 
 
+def together(answers: Iterable[Mapping[Any, Any]]) -> Any:
+    """Return the sums of answers, by key, or by division and what is counted, as one answer."""
+    groups: dict[Any, Any] = {}
+    for answer in answers:
+        merge(groups, answer)
+    return groups
+
+
+def parts_added(answers: Sequence[Sequence[Any]]) -> Any:
+    """Return answers of several parts as one: sums as `together`, lists one after the other."""
+    columns = zip(*answers, strict=True)
+    return tuple(together(part) if isinstance(part[0], dict) else reduce(operator.add, part) for part in columns)
+
+
 def added(
-    answers: Iterable[tuple[object, Mapping[Key, Mapping[What, Sum]]]], what: str, hint: str | None = None
-) -> dict[Key, dict[What, Sum]]:
+    answers: Iterable[tuple[object, Mapping[Key, Mapping[What, Value]]]], what: str, hint: str | None = None
+) -> dict[Key, dict[What, Value]]:
     """Return the sums of all ranks by division and by what is counted.
 
     Args:
@@ -94,22 +97,16 @@ def added(
     Raises:
         RocpdError: there is nothing of that.
     """
-    groups: dict[Key, dict[What, Sum]] = together(part for _, part in answers)
+    groups: dict[Key, dict[What, Value]] = together(part for _, part in answers)
     if not groups:
         raise nothing(what, hint)
     return groups
 
 
-def together(answers: Iterable[Mapping[Any, Any]]) -> Any:
-    """Return the sums of answers, by key, or by division and what is counted, as one answer."""
-    (groups,) = parts_added([[answer] for answer in answers], 1)
-    return groups
-
-
 def all_added(
-    answers: Iterable[tuple[object, Sequence[Mapping[Any, Any]]]], count: int, what: str = "", hint: str | None = None
-) -> list[dict[Any, Any]]:
-    """Return the sums of all ranks whose answers have so many parts, by key, or by division and what is counted.
+    answers: Iterable[tuple[object, Sequence[Any]]], count: int, what: str = "", hint: str | None = None
+) -> Any:
+    """Return the sums of all ranks whose answers have so many parts, as `parts_added`.
 
     Args:
         answers: pairs of a rank and its answer.
@@ -120,23 +117,10 @@ def all_added(
     Raises:
         RocpdError: there is nothing of that.
     """
-    parts = parts_added([answer for _, answer in answers], count)
+    parts = parts_added([answer for _, answer in answers]) or tuple({} for _ in range(count))
     if what and not parts[0]:
         raise nothing(what, hint)
-    return list(parts)
-
-
-def parts_added(answers: Sequence[Sequence[Mapping[Any, Any]]], count: int | None = None) -> Any:
-    """Return the sums of answers, as `all_added`, as one answer; `count` parts, where there may be no answer."""
-    parts: list[dict[Any, Any]] = [{} for _ in range(len(answers[0]) if count is None else count)]
-    for answer in answers:
-        for sums, part in zip(parts, answer, strict=True):
-            for key, value in part.items():
-                if isinstance(value, dict):
-                    merge(sums.setdefault(key, {}), value)
-                else:
-                    merge(sums, {key: value})
-    return tuple(parts)
+    return parts
 
 
 def nothing(what: str, hint: str | None = None) -> RocpdError:

@@ -273,7 +273,7 @@ DEFINITIONS = {
     "call trees 2": "8a44f864bef4",
     "callers 2": "abf749017db0",
     "channels 2": "f3de2829168a",
-    "checked 2": "a07c9ccfabf9",
+    "checked 3": "a07c9ccfabf9",
     "communication 2": "085019058b81",
     "compared 4": "925c1556a161",
     "contexts 1": "b96d3966a8c4",

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -225,8 +225,8 @@ class EventsByGroup(NamedTuple):
 
 
 def totals_by_label(
-    reading: RankReading, kind: str, add_up: Callable[[EventsByGroup], Sequence[grouping.Sum]]
-) -> dict[Label, grouping.Sum]:
+    reading: RankReading, kind: str, add_up: Callable[[EventsByGroup], Sequence[grouping.Value]]
+) -> dict[Label, grouping.Value]:
     """Return the sums of the events of one rank by what they are counted by.
 
     Args:
@@ -238,7 +238,7 @@ def totals_by_label(
     origins = read_origins(reading, by) if by in LAUNCHES else None
     lane = by if by in (*LANES, *LAUNCHES) else None
     names, sums = reading.reader.once((kind, add_up, lane), lambda: _sums_by_key(reading, kind, add_up, origins))
-    totals: dict[Label, grouping.Sum] = {}
+    totals: dict[Label, grouping.Value] = {}
     for label, sums_of_label in zip(_labels(reading, kind, names, list(sums), origins), sums.values(), strict=True):
         if _LAYOUTS[kind].keys != _CATEGORISED or not is_marker(label.category):  # markers are a kind of their own
             grouping.merge(totals, {label: sums_of_label})
@@ -246,11 +246,14 @@ def totals_by_label(
 
 
 def _sums_by_key(
-    reading: RankReading, kind: str, add_up: Callable[[EventsByGroup], Sequence[grouping.Sum]], origins: Origins | None
-) -> tuple[Names, dict[tuple[int, ...], grouping.Sum]]:
+    reading: RankReading,
+    kind: str,
+    add_up: Callable[[EventsByGroup], Sequence[grouping.Value]],
+    origins: Origins | None,
+) -> tuple[Names, dict[tuple[int, ...], Any]]:
     """Return the sums of the events of one rank by their keys, and the names that stand for texts among these."""
     names = Names()
-    sums: dict[tuple[int, ...], grouping.Sum] = {}
+    sums: dict[tuple[int, ...], Any] = {}
     for keys, durations, sizes in _batches(reading, kind, names, origins):
         groups = group_rows(keys)
         events = EventsByGroup(durations[groups.order], None if sizes is None else sizes[groups.order], groups.first)

@@ -12,12 +12,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field, replace
 from functools import partial
-from itertools import chain, pairwise
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
-from rocpd.base import NULL, Answer, Ints, RocpdError, Row, by_key, frozen
+from rocpd.base import NULL, Answer, Ints, Row, by_key, frozen
 from rocpd.facts.agent_time import AgentTime, read_agent_times
 from rocpd.facts.columns import columns, grouped, statement
 from rocpd.facts.operations import COPY, OperationNames, Ops, has_its_time, kinds_of, read_ops, rows_within
@@ -31,7 +31,7 @@ from rocpd.federate.run.rank_reader import Fact
 from rocpd.schema.rules.kernel_categories import Categories, load
 from rocpd.schema.rules.steps import is_step
 from rocpd.summary.findings import Confidence, Finding, Verdict
-from rocpd.summary.grouping import Sums, Total, in_order, merge, percent, ratio, rows_of, together
+from rocpd.summary.grouping import Sums, Total, all_added, in_order, merge, parts_added, percent, ratio, rows_of
 from rocpd.summary.memory.copies import EDGES, begun_in, rates, size_label
 from rocpd.summary.reading import AGENT, RANK, RankAnswers, Reading, Tables
 from rocpd.summary.result import Field, Summary, by_name, table_of
@@ -186,18 +186,15 @@ def gpu_time(reading: Reading) -> Tables:
     times = reading.asking(replace(reading.options, by=reading.by or By.AGENT)).times()
     add_up = partial(_busy_in_all, top=reading.options.top)
     yield (answers := each_of(reading, times, _BUSY, _busy).adding(add_up))
-    sums, largest = add_up([of_rank for _, of_rank in answers])
-    if not sums:
-        raise RocpdError("no kernels or copies in the selection")
+    sums, gaps = all_added(answers, 2, "kernels or copies")
     if not any(agent.collectives for agent in sums.values()):
         reading.session.note("no communication kernels found")
     ordered = in_order(sums)
     yield reading.summary(TABLES["gpu-time"], (_busy_row(*item) for item in ordered), By.AGENT)
     gap_rows = (row for each in _gap_sums(reading, ordered) for row in _histogram(*each))
     yield reading.summary(TABLES["gaps"], gap_rows)
-    yield Summary.whole(
-        TABLES["largest-gaps"], _largest_rows(reading, largest, sum(each.idle for each in sums.values()))
-    )
+    largest = _largest_rows(reading, gaps, sum(each.idle for each in sums.values()))
+    yield Summary.whole(TABLES["largest-gaps"], largest)
     if reading.by is By.STREAM:
         reading.session.note(
             "no overlap by stream: compute and communication run on different streams of an agent: --by agent"
@@ -221,8 +218,8 @@ _Busy = tuple[dict[Key, _Sum], list[Gap]]
 
 def _busy_in_all(answers: Sequence[_Busy], top: int) -> _Busy:
     """Return the sums and the largest gaps of several ranks as one answer."""
-    gaps = chain.from_iterable(gaps for _, gaps in answers)
-    return together(sums for sums, _ in answers), heapq.nlargest(top, gaps, key=Gap.order)
+    sums, gaps = parts_added(answers)
+    return sums, heapq.nlargest(top, gaps, key=Gap.order)
 
 
 def _busy(reading: RankReading, time: RankTime | None, categories: Categories) -> _Busy:
@@ -331,8 +328,8 @@ def _labels() -> list[str]:
     return [f"up to {texts[0]}", *(f"{a} to {b}" for a, b in pairwise(texts)), f"over {texts[-1]}"]
 
 
-def _largest_rows(reading: Reading, largest: list[Gap], idle: int) -> Iterator[Row]:
-    for gap in largest:
+def _largest_rows(reading: Reading, gaps: Sequence[Gap], idle: int) -> Iterator[Row]:
+    for gap in heapq.nlargest(reading.options.top, gaps, key=Gap.order):
         agent = None if gap.agent == NULL else gap.agent
         at, share = reading.shift(gap.rank).to_line(gap.start), percent(gap.length, idle)
         yield (gap.rank, agent, at, gap.length, gap.before, gap.after, share)
@@ -378,15 +375,6 @@ class Parts(NamedTuple):
     copies: Copies
     ranks: tuple[int, ...]
 
-    @classmethod
-    def added(cls, parts: Sequence[Parts]) -> Parts:
-        """Return those of several ranks as those of one."""
-        joined = cls({}, {}, tuple(rank for of_rank in parts for rank in of_rank.ranks))
-        for of_rank in parts:
-            merge(joined.sums, of_rank.sums)
-            merge(joined.copies, of_rank.copies)
-        return joined
-
 
 def budget(reading: Reading) -> Tables:
     """Return the parts of a step.
@@ -395,10 +383,8 @@ def budget(reading: Reading) -> Tables:
         RocpdError: no operations.
     """
     times = reading.times()
-    yield (answers := each_of(reading, times, BUDGET, parts_of_rank).adding(Parts.added))
-    sums, copies, ranks = Parts.added([of_rank for _, of_rank in answers])
-    if not sums:
-        raise RocpdError("no kernels or copies in the selection")
+    yield (answers := each_of(reading, times, BUDGET, parts_of_rank).adding(parts_added))
+    sums, copies, ranks = all_added(answers, 3, "kernels or copies")
     counted = [times[rank] for rank in ranks if rank in times]
     of_all = sum((each.every for each in sums.values()), PartTimes())
     findings = [

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rocpd.base import NULL, Ints, RocpdError, Row, frozen
+from rocpd.base import NULL, Ints, Row, frozen
 from rocpd.facts import agent_time
 from rocpd.facts.columns import Names, grouped
 from rocpd.facts.operations import OperationNames, kinds_of, read_ops
@@ -31,7 +31,7 @@ from rocpd.schema.rules.kernel_categories import Categories
 from rocpd.schema.rules.launch import launching_regions
 from rocpd.schema.rules.steps import folded
 from rocpd.summary.findings import Confidence, Finding, Verdict
-from rocpd.summary.grouping import Sums, in_order, merge, merge_groups, order_of, percent, rows_of
+from rocpd.summary.grouping import Sums, all_added, in_order, merge, nothing, order_of, parts_added, percent, rows_of
 from rocpd.summary.reading import Reading, Tables
 from rocpd.summary.result import Field, by_name, table_of
 from rocpd.summary.time.gpu_time import Gap, each_of, gaps_of
@@ -189,18 +189,6 @@ class _Idle(NamedTuple):
     stacks: dict[Key, _Stacks]
     ranks: list[_OfRank]
 
-    @classmethod
-    def added(cls, parts: Sequence[_Idle]) -> _Idle:
-        """Return those of several ranks as those of one."""
-        joined = cls({}, {}, [], {}, [])
-        for of_rank in parts:
-            merge_groups(joined.idle, of_rank.idle)
-            merge(joined.span, of_rank.span)
-            joined.gaps.extend(of_rank.gaps)
-            merge_groups(joined.stacks, of_rank.stacks)
-            joined.ranks.extend(of_rank.ranks)
-        return joined
-
     def add_rank(self, rank: Rank) -> None:
         """Add a rank whose share this is, if it has such time."""
         causes = Counter[str]()
@@ -217,10 +205,10 @@ def idle(reading: Reading) -> Tables:
         RocpdError: there are no operations.
     """
     times = reading.times()
-    yield (answers := each_of(reading, times, _IDLE, _idle_of_rank).adding(_Idle.added))
-    sums, spans, gaps, stacks, of_ranks = _Idle.added([answer for _, answer in answers])
+    yield (answers := each_of(reading, times, _IDLE, _idle_of_rank).adding(parts_added))
+    sums, spans, gaps, stacks, of_ranks = all_added(answers, 5)
     if not spans:
-        raise RocpdError("no kernels or copies in the selection")
+        raise nothing("kernels or copies")
     ranks = [of_rank for of_rank in of_ranks if of_rank.span]
     _note_steady(reading, [times[of_rank.rank] for of_rank in of_ranks if of_rank.rank in times])
     causes = (row for key, span in in_order(spans) for row in _cause_rows(key, sums.get(key, {}), span))

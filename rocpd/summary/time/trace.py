@@ -6,7 +6,7 @@ the missing events were.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -28,7 +28,7 @@ from rocpd.schema.rules.kernel_categories import Categories, load
 from rocpd.schema.rules.launch import launches as launching
 from rocpd.schema.rules.launch import launching_regions
 from rocpd.summary.findings import Confidence, Finding, Verdict
-from rocpd.summary.grouping import Total, merge
+from rocpd.summary.grouping import Largest, Total, all_added, parts_added
 from rocpd.summary.reading import Reading, Tables
 from rocpd.summary.result import Field, Summary, table_of
 
@@ -129,12 +129,12 @@ class _Count(Total):
 
 def trace(reading: Reading) -> Tables:
     """Return a row for each check; what is missing is a finding."""
-    yield (answers := reading.each(partial(_counts_of_rank, categories=load(None)), _CHECKED).adding(_added))
-    world, counts = _added([answer for _, answer in answers])
+    yield (answers := reading.each(partial(_counts_of_rank, categories=load(None)), _CHECKED).adding(parts_added))
+    world, counts = all_added(answers, 2)
     ranks = reading.session.job.left_out + len(reading.session.ranks)
     counts |= {"clocks": _clocks(reading), "steps": _steps(reading)}
     if world:
-        counts["ranks"] = _Count(max(0, world - ranks), max(world, ranks), 0)
+        counts["ranks"] = _Count(max(0, world - ranks), int(max(world, ranks)), 0)
     checked = [(check, counts.get(check.name, _Count(0, 0, 0))) for check in _CHECKS]
     recorder = recorder_of(importers_of(reading.session))
     findings = [_finding(check, count, recorder) for check, count in checked]
@@ -192,18 +192,10 @@ def _row(checked: tuple[_Check, _Count], finding: Finding) -> Row:
     return (check.name, finding.verdict.value, count.missing, count.of, count.ranks, finding.text or None)
 
 
-_CHECKED = Fact("checked", 2, (_Count,))
+_CHECKED = Fact("checked", 3, (Largest, _Count))
 
 
-def _added(answers: Sequence[tuple[int, dict[str, _Count]]]) -> tuple[int, dict[str, _Count]]:
-    """Return the answers of several ranks as that of one."""
-    counts: dict[str, _Count] = {}
-    for _, of_rank in answers:
-        merge(counts, of_rank)
-    return max((world for world, _ in answers), default=0), counts
-
-
-def _counts_of_rank(reading: RankReading, categories: Categories) -> tuple[int, dict[str, _Count]]:
+def _counts_of_rank(reading: RankReading, categories: Categories) -> tuple[Largest, dict[str, _Count]]:
     """Return how many ranks the job has by the environment of this one (0: it does not say), and its counts."""
     ops, kernels, regions, names, invalid = read_recording(reading)
     dispatches = ops.take((ops.kind == KERNEL).nonzero()[0])
@@ -221,7 +213,7 @@ def _counts_of_rank(reading: RankReading, categories: Categories) -> tuple[int, 
         counts |= _links(ops, dispatches, regions, names)
     if reading.rank.window:
         counts |= {name: _known(counts[name]) for name in _WORK_OF_CALLS if name in counts}
-    return _world(reading.reader), counts
+    return Largest(_world(reading.reader)), counts
 
 
 def _some(missing: int, of: int) -> _Count:

@@ -261,8 +261,7 @@ def _with_places(chart: Chart, material: Material, steps: Summary | None) -> Cha
     spans: list[tuple[str, int, int]] = []
     if steps:
         named = plots.steps(steps).names
-        places = [steps.columns.index(name) for name in ("at_ns", "max_ns")]
-        starts = sorted((row[places[0]] or 0, row[places[1]] or 0) for row in steps.fetchall())
+        starts = sorted((at or 0, most or 0) for at, most in steps.values("at_ns", "max_ns"))
         spans = [(name, at, at + most) for name, (at, most) in zip(named, starts, strict=True)]
     marks = []
     for number, finding in enumerate(_advice(material).findings):
@@ -510,8 +509,7 @@ def comparison(material: Material) -> Iterator[Block]:
 def _explaining_table(material: Material, summary: Summary, title: str) -> Table:
     """Return a table with the rows that explain the change, and the columns that say anything."""
     rows = summary.fetchall()
-    before, after = (summary.columns.index(name) for name in ("base_ns", "new_ns"))
-    differences = [Difference(row[before] or 0, row[after] or 0) for row in rows]
+    differences = [Difference(before or 0, after or 0) for before, after in summary.values("base_ns", "new_ns")]
     chosen = [rows[number] for number in explaining(differences, _ENOUGH)] or rows[:1]
     columns = [
         name

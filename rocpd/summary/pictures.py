@@ -122,12 +122,11 @@ def _over_time(table: Summary, name: str, screen: Screen, colour: Colour) -> Ite
 
 def steps(table: Summary, screen: Screen) -> Iterator[str]:
     """Yield how long steps took, one after the other."""
-    at, mean, name = (table.columns.index(column) for column in ("at_ns", "mean_ns", "step"))
-    rows = sorted(table, key=lambda row: row[at] or 0)
+    rows = sorted(table.values("at_ns", "mean_ns", "step"), key=lambda row: row[0] or 0)
     if len(rows) > 1:
-        values = [row[mean] for row in rows]
+        values = [mean for _, mean, _ in rows]
         line = Curve("mean", values, f"up to {readable(max(values), 'ns')}")
-        yield from curves([line], (one_line(rows[0][name]), one_line(rows[-1][name])), screen, SKY)
+        yield from curves([line], (one_line(rows[0][2]), one_line(rows[-1][2])), screen, SKY)
 
 
 def _courses(table: Summary) -> list[_Course]:

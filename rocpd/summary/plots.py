@@ -36,11 +36,6 @@ _FRAMES = 240  # of a flame graph, the widest
 _PARTS = ("compute_percent", "communication_percent", "exposed_communication_percent", "exposed_copies_percent")
 
 
-def _columns(table: Summary, *names: str) -> list[Row]:
-    places = [table.columns.index(name) for name in names]
-    return [tuple(row[place] for place in places) for row in table.fetchall()]
-
-
 def totals(table: Summary) -> Chart:
     """Show the first numbers of a table as bars."""
     units = [field.unit for field in table.fields]
@@ -53,7 +48,7 @@ def kernels(table: Summary) -> Chart:
     """Show kernels in the colours of what they do."""
     chart = totals(table)
     categories = load(None)
-    kinds = tuple(categories.of(name) for (name,) in _columns(table, "name")[:_TOP])
+    kinds = tuple(categories.of(name) for (name,) in table.values("name")[:_TOP])
     return replace(chart, kinds=kinds) if isinstance(chart, Bars) else chart
 
 
@@ -128,7 +123,7 @@ def _common(first: str, last: str) -> str:
 def steps(table: Summary) -> Columns:
     """Show how long steps took, by their numbers; the slowest are marked."""
     columns = ("at_ns", "mean_ns", "max_ns", "step", "over_median", "is_warm_up")
-    rows = sorted(_columns(table, *columns), key=lambda row: row[0] or 0)
+    rows = sorted(table.values(*columns), key=lambda row: row[0] or 0)
     bound = slow_beyond([over for *_, over, is_warm_up in rows if over is not None and not is_warm_up])
     slow = sorted((place for place, row in enumerate(rows) if (row[4] or 0) > bound), key=lambda place: -rows[place][4])
     names = [str(row[3]) for row in rows]
@@ -179,7 +174,7 @@ def _widest(chart: Flames) -> Flames:
 
 def waits(table: Summary) -> Chart:
     """Show who waits for whom, of the ranks with most waiting."""
-    waits = {(waiter, late): ns for waiter, late, ns in _columns(table, table.columns[0], "late", "wait_ns")}
+    waits = {(waiter, late): ns for waiter, late, ns in table.values(table.columns[0], "late", "wait_ns")}
     rows, columns = (_worst(waits, side) for side in (0, 1))
     values = tuple(tuple(waits.get((row, column)) for column in columns) for row in rows)
     names = [tuple(str(name) for name in side) for side in (rows, columns)]
@@ -237,7 +232,7 @@ def _line_name(columns: Sequence[str], key: Row, same: Set[int]) -> str:
 
 def memory(table: Summary) -> Chart:
     """Show real memory where there is any: reserved addresses are no memory yet."""
-    is_real = any(level == "REAL" for (level,) in _columns(table, "level"))
+    is_real = any(level == "REAL" for (level,) in table.values("level"))
     return _curves(table, "peak_bytes", "bytes", "Memory held", "REAL" if is_real else None)
 
 
@@ -259,14 +254,14 @@ def _word(name: str, value: object) -> str:
 
 def memory_steps(table: Summary) -> Chart:
     """Show what each step leaves behind."""
-    rows = _columns(table, "step", "growth_bytes")
+    rows = table.values("step", "growth_bytes")
     points: Iterable[tuple[float, float]] = ((float(step), float(growth)) for step, growth in rows if step is not None)
     return Lines("Memory that steps leave behind", (Series("growth", PURPLE, tuple(points)),), "", "bytes")
 
 
 def changes(table: Summary) -> Chart:
     """Show what changed between two sides: each part starts where the one before leads."""
-    parts = _columns(table, "part", "base_ns", "new_ns")
+    parts = table.values("part", "base_ns", "new_ns")
     ends = list(itertools.accumulate((new - base for _, base, new in parts), initial=sum(base for _, base, _ in parts)))
     bars = [(part, start, end) for (part, *_), (start, end) in zip(parts, pairwise(ends), strict=True)]
     changes = [change for change in bars if change[1] != change[2]] or bars[:1]

@@ -179,6 +179,11 @@ class Summary(Result):
         """Return a table that nothing divides: it has the columns of its definition."""
         return cls(table, table.fields, rows, findings=findings)
 
+    def values(self, *names: str) -> list[Row]:
+        """Return some columns of all rows."""
+        places = [self.columns.index(name) for name in names]
+        return [tuple(row[place] for place in places) for row in self]
+
     def arrow(self) -> pyarrow.Table:
         """Return all rows as a pyarrow Table; the metadata of each field holds its `unit` and `doc`."""
         if self._batches:

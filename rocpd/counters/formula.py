@@ -11,19 +11,16 @@ import ast
 import functools
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
-
-from rocpd.base import frozen
 
 Value: TypeAlias = Any
 """A float, or an array of floats."""
 
 _COMMENT = re.compile(r"//[^\n]*")
 _DIMENSIONS = re.compile(r",\s*(\[(?:[^\[\]]|\[[^\]]*\])*\])")
-_SIGNS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 
 
 class FormulaError(ValueError):
@@ -38,43 +35,12 @@ class AbstainError(LookupError):
     """A formula can't be calculated from what a file holds; the argument says why."""
 
 
-@frozen
-class Number:
-    """A number."""
-
-    number: float
-
-
-@frozen
-class NamedValue:
-    """A name that stands for a value."""
-
-    name: str
-
-
-@frozen
-class Operation:
-    """Two values and what is between them: `+`, `-`, `*` or `/`."""
-
-    operator: str
-    left: Node
-    right: Node
-
-
-@frozen
-class Call:
-    """A function with its arguments; `reduce` and `select` may have dimensions, as they stand in brackets."""
-
-    function: str
-    arguments: tuple[Node, ...]
-    dimensions: str = ""
-
-
-Node: TypeAlias = Number | NamedValue | Operation | Call
+Node: TypeAlias = ast.expr
+"""A formula, or a part of one: Python's tree of the same text, with dimensions as texts, in which `parse` knows all."""
 
 _NO_TERMS: Mapping[str, Node] = {}
 
-_OPERATORS: Mapping[str, Callable[..., Value]] = {"+": operator.add, "-": operator.sub, "*": operator.mul}
+_OPERATORS: Mapping[type, Callable[..., Value]] = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul}
 _REDUCTIONS: Mapping[str, Callable[..., Value]] = {
     "sum": np.nansum,
     "max": np.nanmax,
@@ -95,58 +61,67 @@ _ARITIES = {"MIN": 2, "MAX": 2, "MOD": 2, "ROUND": 1, "INT": 1, "ACC": 1, "accum
 def parse(text: str) -> Node:
     """Return the tree of a formula.
 
-    >>> parse("100 * HIT / (HIT + MISS)").right
-    Operation(operator='+', left=NamedValue(name='HIT'), right=NamedValue(name='MISS'))
+    >>> ast.unparse(parse("100 * HIT / (HIT + MISS)").right)
+    'HIT + MISS'
 
     Raises:
         FormulaError: the text is no formula; the message says where.
     """
     plain = _DIMENSIONS.sub(lambda match: f", {match[1]!r}", _COMMENT.sub("", text))
     try:
-        return _node(ast.parse(f"(\n{plain}\n)", mode="eval").body)
+        return _checked(ast.parse(f"(\n{plain}\n)", mode="eval").body)
     except (SyntaxError, FormulaError) as error:
         raise FormulaError(f"not a formula, {error.args[0]}: {text}") from error
 
 
-def _node(tree: ast.expr) -> Node:
-    """Return the tree of a formula, given that of the same text as Python, with dimensions as texts."""
-    match tree:
+def _checked(node: Node) -> Node:
+    """Return a part of a formula; refuse what is none."""
+    match node:
         case ast.Constant(int() | float() as number) if not isinstance(number, bool):
-            return Number(float(number))
-        case ast.Name(name):
-            return NamedValue(name)
-        case ast.UnaryOp(ast.USub(), value):
-            return Operation("-", Number(0.0), _node(value))
-        case ast.BinOp(left, sign, right) if type(sign) in _SIGNS:
-            return Operation(_SIGNS[type(sign)], _node(left), _node(right))
+            node.value = float(number)
+        case ast.Name() | ast.UnaryOp(ast.USub()) | ast.BinOp(_, ast.Add() | ast.Sub() | ast.Mult() | ast.Div()):
+            pass
         case ast.Call(ast.Name(function), arguments, []) if function in _ARITIES:
-            dimensions = [
-                each.value for each in arguments if isinstance(each, ast.Constant) and type(each.value) is str
-            ]
-            values = arguments[: len(arguments) - len(dimensions)]
-            if len(values) != _ARITIES[function] or len(dimensions) > 1:
+            values, dimensions = arguments[: _ARITIES[function]], arguments[_ARITIES[function] :]
+            if len(values) < _ARITIES[function] or not _are_dimensions(dimensions):
                 raise FormulaError(f"{function} takes {_ARITIES[function]} arguments")
-            return Call(function, tuple(map(_node, values)), *dimensions)
         case ast.Call(ast.Name(function)):
             raise FormulaError(f"no function is called {function}")
-    raise FormulaError(f"{ast.unparse(tree)!r} is none")
+        case _:
+            raise FormulaError(f"{ast.unparse(node)!r} is none")
+    for part in parts(node):
+        _checked(part)
+    return node
+
+
+def _are_dimensions(arguments: Sequence[ast.expr]) -> bool:
+    return len(arguments) < 2 and all(isinstance(each, ast.Constant) and type(each.value) is str for each in arguments)
+
+
+def parts(node: Node) -> Sequence[Node]:
+    """Return the parts of a formula that have values, in their order."""
+    match node:
+        case ast.UnaryOp(_, value):
+            return [value]
+        case ast.BinOp(left, _, right):
+            return [left, right]
+        case ast.Call(ast.Name(function), arguments):
+            return arguments[: _ARITIES[function]]
+    return []
 
 
 def names_in(node: Node) -> Iterator[str]:
     """Yield the names in a formula, in their order; an accumulated counter as `ACC(…)`."""
     match node:
-        case NamedValue(name):
+        case ast.Name(name):
             yield name
-        case Operation(_, left, right):
-            yield from names_in(left)
-            yield from names_in(right)
-        case Call("ACC" | "accumulate", (NamedValue(name), *_)):
+        case ast.Call(ast.Name("ACC" | "accumulate"), [ast.Name(name), *_]):
             yield f"ACC({name})"
-        case Call("reduce", (inner, *_)):
+        case ast.Call(ast.Name("reduce"), [inner, *_]):
             yield from names_in(inner)
-        case Call(_, arguments):
-            for argument in arguments:
-                yield from names_in(argument)
+        case _:
+            for part in parts(node):
+                yield from names_in(part)
 
 
 def evaluate(node: Node, leaf: Callable[[str], Value], terms: Mapping[str, Node] = _NO_TERMS) -> Value:
@@ -162,28 +137,30 @@ def evaluate(node: Node, leaf: Callable[[str], Value], terms: Mapping[str, Node]
         AbstainError: it needs what files don't hold.
     """
     match node:
-        case Number(number):
+        case ast.Constant(number):
             return number
-        case NamedValue(name):
+        case ast.Name(name):
             return evaluate(terms[name], leaf, terms) if name in terms else leaf(name)
-        case Operation(sign, left, right):
+        case ast.UnaryOp(_, value):
+            return _calculated(ast.Sub(), 0.0, evaluate(value, leaf, terms))
+        case ast.BinOp(left, sign, right):
             return _calculated(sign, evaluate(left, leaf, terms), evaluate(right, leaf, terms))
-        case Call("ACC" | "accumulate", (NamedValue(name), *_)):
+        case ast.Call(ast.Name("ACC" | "accumulate"), [ast.Name(name), *_]):
             return leaf(f"ACC({name})")
-        case Call("reduce", (inner, NamedValue(how)), dimensions):
-            return reduced(evaluate(inner, leaf, terms), how, dimensions)
-        case Call("select"):
+        case ast.Call(ast.Name("reduce"), [inner, ast.Name(how), *dimensions]):
+            return reduced(evaluate(inner, leaf, terms), how, has_dimensions=bool(dimensions))
+        case ast.Call(ast.Name("select")):
             raise AbstainError("select needs the dimensions of counters, which the file does not hold")
-        case Call(function, arguments) if function in _FUNCTIONS:
-            return _FUNCTIONS[function](*(evaluate(argument, leaf, terms) for argument in arguments))
-    raise AbstainError(f"{node} says nothing")
+        case ast.Call(ast.Name(function)) if function in _FUNCTIONS:
+            return _FUNCTIONS[function](*(evaluate(part, leaf, terms) for part in parts(node)))
+    raise AbstainError(f"{ast.unparse(node)} says nothing")
 
 
-def _calculated(sign: str, left: Value, right: Value) -> Value:
+def _calculated(sign: ast.operator, left: Value, right: Value) -> Value:
     try:
         with np.errstate(all="ignore"):
-            if sign in _OPERATORS:
-                return _OPERATORS[sign](left, right)
+            if type(sign) in _OPERATORS:
+                return _OPERATORS[type(sign)](left, right)
             quotient = np.divide(left, right)
     except ValueError as error:
         raise AbstainError("counters of different numbers of instances") from error
@@ -191,13 +168,13 @@ def _calculated(sign: str, left: Value, right: Value) -> Value:
     return known if known.ndim else float(known)
 
 
-def reduced(value: Value, how: str, dimensions: str = "") -> Value:
+def reduced(value: Value, how: str, *, has_dimensions: bool = False) -> Value:
     """Put the instances of a counter together.
 
     Raises:
         AbstainError: nobody knows how.
     """
-    if dimensions:
+    if has_dimensions:
         raise AbstainError("reduce by dimension needs the dimensions of counters, which the file does not hold")
     if how not in _REDUCTIONS:
         raise AbstainError(f"reduce knows no {how}")

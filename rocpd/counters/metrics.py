@@ -7,6 +7,7 @@ stay apart until `reduce` puts them together. What a file lacks is said, not gue
 
 from __future__ import annotations
 
+import ast
 import math
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -402,16 +403,13 @@ class DerivedCalculator:
     def _reduced(self, node: formula.Node, terms: Mapping[str, formula.Node]) -> Iterator[str]:
         """Yield the counters of which a formula takes the largest, smallest or mean instance."""
         match node:
-            case formula.Call("reduce", (formula.NamedValue(name), formula.NamedValue(how))) if how != "sum":
+            case ast.Call(ast.Name("reduce"), [ast.Name(name), ast.Name(how), *_]) if how != "sum":
                 yield name
-            case formula.Operation(_, left, right):
-                yield from self._reduced(left, terms)
-                yield from self._reduced(right, terms)
-            case formula.Call(_, arguments):
-                for argument in arguments:
-                    yield from self._reduced(argument, terms)
-            case formula.NamedValue(name) if name in terms:
+            case ast.Name(name) if name in terms:
                 yield from self._reduced(terms[name], terms)
+            case _:
+                for part in formula.parts(node):
+                    yield from self._reduced(part, terms)
 
     def _is_summed(self, name: str, sources: Mapping[str, Pass]) -> bool:
         """Whether the file has one value for several instances; GRBM has one for each XCC."""

@@ -314,7 +314,7 @@ class Blaming:
         """Return how long all steps that count take together [ns]."""
         if self._begin is None:
             return 0
-        least = np.iinfo(np.int64).min
+        least = np.iinfo(times.dtype).min
         last = max(times[own].max(where=self.counts[own], initial=least) for own in self._ending)
         return int(last) - self.begin(times)
 
@@ -343,7 +343,7 @@ class Blaming:
     def _begin(self) -> int | None:
         """When steps that count begin as recorded [ns]; None: nothing is in them."""
         time = self.job.points.time
-        return int(time.min(where=self.counts, initial=np.iinfo(np.int64).max)) if self.counts.any() else None
+        return int(time.min(where=self.counts, initial=np.iinfo(time.dtype).max)) if self.counts.any() else None
 
     @functools.cached_property
     def _meets(self) -> tuple[Ints, Ints]:

@@ -649,7 +649,7 @@ def without_doubtful(job: JobGraph) -> JobGraph:
     kept = np.ones(len(edges), bool)
     kept[inferred[seen < _SEEN]] = False
     left = edges.take(kept)
-    lag = left_unexplained(points, left.every(), slice(0, len(points)), job.origin)
+    lag = left_unexplained(points, left.every(), slice(0, len(points)))
     return replace(job, points=replace(points, lag=narrowed(lag)), edges=left)
 
 

@@ -7,6 +7,7 @@ of the communication is matched is part of the answer.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -84,11 +85,10 @@ class JobGraph:
     """A job as a graph.
 
     Args:
-        points: those of each rank, in order, on one line of time; then those of meetings.
+        points: those of each rank, in order, on one line of time, on which the first comes at 0; then meetings.
         edges: between them, in order of what waits.
         own: rank -> the numbers of its first point, and of the first one after it.
         order: numbers of points so that each comes after all that it waits for.
-        origin: when the first one comes [ns].
         link: of each transfer the number of its link, -1 of all other points.
         move: of each transfer the number in `moves` of what it does, -1 where unknown and of all others.
         links: those that collectives and transfers run on.
@@ -101,14 +101,13 @@ class JobGraph:
         clocks_ns: how far times of different clocks are likely to be apart for no reason.
         hidden: edges that never bind here, and might with other times.
         agents: rank -> stream -> which of its agents it runs on, from 0; nothing of ranks with one.
-        moved: rank -> what is added to its times so that clocks that do not compare begin together [ns].
+        moved: rank -> what is added to its times on the line of its clock [ns].
     """
 
     points: Points
     edges: OrderedEdges
     own: Mapping[int, tuple[int, int]]
     order: Ints
-    origin: int
     link: Ints
     move: Ints
     links: tuple[Link, ...]
@@ -140,14 +139,19 @@ class JobGraph:
 
     def replay_without(self, *less: Ints) -> Ints:
         """Return when each point comes where it takes so much less [ns], in all, but no less than nothing."""
-        takes = self.points.work.astype(np.int64)
+        with contextlib.suppress(OverflowError):  # what takes less than others gets longer
+            return self._without(less, np.result_type(self.points.time, self.points.lag, *less))
+        return self._without(less, np.dtype(np.int64))
+
+    def _without(self, less: Iterable[Ints], kind: Any) -> Ints:
+        takes = self.points.work.astype(kind)
         for each in less:
             takes -= each
         return self._times(np.maximum(takes, 0, out=takes))
 
     def _times(self, takes: Ints) -> Ints:
         takes += self.points.lag
-        return times_of(self.edges, self.order, takes, self.origin)
+        return times_of(self.edges, self.order, takes)
 
     @property
     def is_large(self) -> bool:
@@ -174,7 +178,7 @@ class JobGraph:
 
         Args:
             ranks: whose pieces they are, one for each column of the others.
-            start, end: of each piece (row) on each rank [ns of the line].
+            start, end: of each piece (row) on each rank, as times of points [ns].
         """
         step = np.full(len(self.points), -1, small(len(start)))
         steps = {}
@@ -309,21 +313,22 @@ class _Joining:
         """Return the graph of the job."""
         groups = [*matched.groups, *((pair.sender, pair.receiver) for pair in matched.pairs)]
         groups = [group for group in groups if self._is_met(group)]
-        time, moved = np.empty(self.count + sum(len(group[0].rows) for group in groups), np.int64), self._moved()
+        time, moved = np.zeros(self.count + sum(len(group[0].rows) for group in groups), np.int64), self._moved()
         points = self._points(time, moved)
+        origin = int(time[: self.count].min()) if self.count else 0
+        time[: self.count] -= origin
+        time = time.astype(np.result_type(np.int32, small(int(time.max(initial=0)))), copy=False)
+        points, moved = replace(points, time=time), {rank: moved.get(rank, 0) - origin for rank in self.own}
         meetings = list(self._meetings(groups, time))
         link, move = self._moving(points, meetings)
-        origin = int(time.min()) if len(time) else 0
         steps = {rank: self._steps(rank) for rank in self.graphs}
         share, contradicted = self._matched(time, link >= 0), sum(each.contradicted for each in self.graphs.values())
         hidden = [graph.hidden.among(self.own[rank][0], self.kind) for rank, graph in self.graphs.items()]
         agents = {rank: graph.agents for rank, graph in self.graphs.items()}
-        points, edges = self._edges(points, link >= 0, meetings, origin)
+        points, edges = self._edges(points, link >= 0, meetings)
         order = numbers_in_time(time, _ties(points.kind), self.kind)
         texts = tuple(self.links), tuple(self.moves), tuple(self.codes)
-        graph = JobGraph(
-            points, edges, self.own, order, origin, link, move, *texts, steps, self.hosts, share, contradicted
-        )
+        graph = JobGraph(points, edges, self.own, order, link, move, *texts, steps, self.hosts, share, contradicted)
         return replace(graph, clocks_ns=self.clocks.likely_ns, hidden=Edges.joined(hidden), agents=agents, moved=moved)
 
     def _is_met(self, group: Sequence[Channel]) -> bool:
@@ -432,9 +437,7 @@ class _Joining:
                     link[into], move[into] = of, moves[some]
         return link, move
 
-    def _edges(
-        self, points: Points, is_met: Flags, meetings: Sequence[_Meeting], origin: int
-    ) -> tuple[Points, OrderedEdges]:
+    def _edges(self, points: Points, is_met: Flags, meetings: Sequence[_Meeting]) -> tuple[Points, OrderedEdges]:
         """Return the points with what their edges leave unexplained, and the edges; graphs are let go."""
         unexplained: list[Ints] = []
 
@@ -445,7 +448,7 @@ class _Joining:
                 own = _own_edges(edges, possible, is_met[first:last], waits).among(first, self.kind)
                 own = Edges.joined([own, *(each.left_by(member, points.time) for each, member in left.get(rank, ()))])
                 own = own.take(np.argsort(own.target, kind="stable"))
-                unexplained.append(narrowed(left_unexplained(points, own, slice(first, last), origin)))
+                unexplained.append(narrowed(left_unexplained(points, own, slice(first, last))))
                 yield own
             for each in meetings:
                 yield Edges.of(Edge.COLLECTIVE, each.came.T.reshape(-1), np.repeat(each.numbers, len(each.came)))

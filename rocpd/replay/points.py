@@ -251,19 +251,18 @@ def in_order(parts: Sequence[Edges]) -> Edges:
     return every.take(onward[np.argsort(every.target[onward], kind="stable")])
 
 
-def left_unexplained(points: Points, edges: Edges, some: slice, origin: int) -> Ints:
+def left_unexplained(points: Points, edges: Edges, some: slice) -> Ints:
     """Return what is not explained of points: with it as their lag, a replay is the recording.
 
     Args:
         points: the points.
         edges: all that `some` of them wait for, by target.
         some: of which it is asked.
-        origin: what points that wait for nothing come after [ns].
     """
     after = points.time[edges.source] + edges.lag
     first, _ = runs(edges.target)
     lag: Ints = np.subtract(points.time[some], points.work[some], dtype=np.int64)
-    latest = np.full(len(lag), origin, np.int64)
+    latest = np.zeros(len(lag), np.int64)
     latest[edges.target[first] - some.start] = np.maximum.reduceat(after, first) if len(first) else 0
     return lag - latest
 

@@ -1,7 +1,8 @@
-; Turns what points take into when they come: that after the latest of their sources, without one after the origin.
+; Turns what points take into when they come: that after the latest of their sources, without one after 0. Returns
+; whether the column of times holds them; else it is spoilt.
 ; Points come in order. The edges of point p are those from first[p] to first[p + 1]; each says its source, and how much
 ; later it counts. Numbers in columns have as many bits as they need: what stands in braces is put in.
-define void @times(i64 %count, i64 %origin, ptr %order, ptr %first, ptr %source, ptr %lag, ptr %times) {
+define i1 @times(i64 %count, ptr %order, ptr %first, ptr %source, ptr %lag, ptr %times) {
 entry:
   %is.empty = icmp eq i64 %count, 0
   br i1 %is.empty, label %done, label %point
@@ -28,8 +29,9 @@ edge:
   %source.at = getelementptr {source}, ptr %source, i64 %e
   %from.read = load {source}, ptr %source.at
   %from = {widen source} {source} %from.read to i64
-  %from.at = getelementptr i64, ptr %times, i64 %from
-  %came = load i64, ptr %from.at
+  %from.at = getelementptr {times}, ptr %times, i64 %from
+  %came.read = load {times}, ptr %from.at
+  %came = {widen times} {times} %came.read to i64
   %lag.at = getelementptr {lag}, ptr %lag, i64 %e
   %lasts.read = load {lag}, ptr %lag.at
   %lasts = {widen lag} {lag} %lasts.read to i64
@@ -41,14 +43,22 @@ edge:
   br i1 %goes.on, label %edge, label %comes
 
 comes:
-  %since = phi i64 [ %origin, %point ], [ %later, %edge ]
-  %time.at = getelementptr i64, ptr %times, i64 %p
-  %takes = load i64, ptr %time.at
+  %since = phi i64 [ 0, %point ], [ %later, %edge ]
+  %time.at = getelementptr {times}, ptr %times, i64 %p
+  %takes.read = load {times}, ptr %time.at
+  %takes = {widen times} {times} %takes.read to i64
   %time = add i64 %since, %takes
-  store i64 %time, ptr %time.at
-  %is.last = icmp eq i64 %n.next, %count
-  br i1 %is.last, label %done, label %point
+  %held = {narrow times} i64 %time to {times}
+  store {times} %held, ptr %time.at
+  %again = {widen times} {times} %held to i64
+  %is.held = icmp eq i64 %again, %time
+  %goes.past = icmp slt i64 %n.next, %count
+  %further = and i1 %is.held, %goes.past
+  br i1 %further, label %point, label %ends
+
+ends:
+  ret i1 %is.held
 
 done:
-  ret void
+  ret i1 true
 }

@@ -26,32 +26,33 @@ class _Plain:
     passed = 0
 
 
-def times_of(edges: OrderedEdges, order: Ints, takes: Ints, origin: int) -> Ints:
+def times_of(edges: OrderedEdges, order: Ints, takes: Ints) -> Ints:
     """Return when each point comes [ns], given what passes from the latest of its sources on.
 
     Args:
         edges: of the points.
         order: numbers of the points; each comes after all of its sources.
-        takes: what passes [ns]; times may be written there.
-        origin: from when on it passes where a point has no source [ns].
+        takes: what passes, without a source from 0 on [ns]; times may be written there.
+
+    Raises:
+        OverflowError: times do not fit where `takes` does.
     """
     if _Plain.passed + len(takes) < _WORTH:
         _Plain.passed += len(takes)
-        return np.array(_plain(*edges.lists, order.tolist(), takes.tolist(), origin), np.int64)
-    held = [np.ascontiguousarray(column) for column in (order, edges.first, edges.source, edges.lag)]
+        return np.array(_plain(*edges.lists, order.tolist(), takes.tolist()), np.int64)
+    held = [np.ascontiguousarray(column) for column in (order, edges.first, edges.source, edges.lag, takes)]
     loop = _compiled(*(column.dtype.itemsize * 8 for column in held))
-    loop(len(takes), origin, *(column.ctypes.data for column in (*held, takes)))
-    return takes
+    if not loop(len(takes), *(column.ctypes.data for column in held)):
+        raise OverflowError
+    return held[-1]
 
 
-def _plain(
-    first: list[int], source: list[int], lag: list[int], order: list[int], takes: list[int], origin: int
-) -> list[int]:
+def _plain(first: list[int], source: list[int], lag: list[int], order: list[int], takes: list[int]) -> list[int]:
     """Return when each point comes, where its edges are those from its `first` to the next one's."""
     times = takes.copy()
     for point in order:
         edge, end = first[point], first[point + 1]
-        latest = origin
+        latest = 0
         if edge < end:
             latest = times[source[edge]] + lag[edge]
             edge += 1
@@ -65,24 +66,26 @@ def _plain(
 
 
 @functools.cache
-def _compiled(*bits: int) -> Callable[..., None]:
-    """Return the loop, compiled once a process: count and origin, then the addresses of the columns go in.
+def _compiled(*bits: int) -> Callable[..., bool]:
+    """Return the loop, compiled once a process: the count, then the addresses of the columns go in.
 
     Args:
-        bits: of the numbers in the columns of order, of first edges, of sources and of lags.
+        bits: of the numbers in the columns of order, of first edges, of sources, of lags and of times.
     """
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     text = Path(__file__).with_suffix(".ll").read_text(encoding="utf-8")
-    for name, size in zip(("order", "first", "source", "lag"), bits, strict=True):
-        text = text.replace(f"{{{name}}}", f"i{size}").replace(f"{{widen {name}}}", "sext" if size < 64 else "bitcast")
+    for name, size in zip(("order", "first", "source", "lag", "times"), bits, strict=True):
+        widen, narrow = ("sext", "trunc") if size < 64 else ("bitcast", "bitcast")
+        for mark, word in ((name, f"i{size}"), (f"widen {name}", widen), (f"narrow {name}", narrow)):
+            text = text.replace(f"{{{mark}}}", word)
     module: Any = llvm.parse_assembly(text)
     machine = llvm.Target.from_default_triple().create_target_machine(opt=3)
     engine = llvm.create_mcjit_compiler(module, machine)
     engine.finalize_object()
     pointers = [ctypes.c_void_p] * 5
-    loop = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, *pointers)(engine.get_function_address("times"))
+    loop = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_int64, *pointers)(engine.get_function_address("times"))
     loop.engine = engine  # type: ignore[attr-defined]  # holds the machine code
     return loop

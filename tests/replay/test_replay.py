@@ -126,6 +126,16 @@ def test_a_compiled_replay_is_the_plain_one(dataset: JobGraph, monkeypatch: pyte
     assert (dataset.replay(dataset.points.work * 2) == plain).all()
 
 
+def test_times_take_four_bytes_until_they_do_not_fit(dataset: JobGraph, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rocpd.replay.times._WORTH", 0)
+    assert dataset.points.time.min() == 0
+    assert dataset.points.time.dtype == dataset.replay_without().dtype == np.int32
+    more = 1 << 29
+    longer = dataset.replay_without(np.full(len(dataset.points), -more, np.int32))
+    assert longer.max() > 1 << 32
+    assert (longer == dataset.replay(dataset.points.work.astype(np.int64) + more)).all()
+
+
 def test_points_come_after_all_that_they_wait_for(dataset: JobGraph) -> None:
     place = np.empty(len(dataset.points), np.int64)
     place[dataset.order] = np.arange(len(place))

@@ -69,7 +69,7 @@ def test_a_rank_that_others_wait_for_is_not_acquitted_where_no_record_says_why(s
     """Without the calls by which hosts wait for GPUs each host seems to take all that time for itself."""
     job, points = slowed.job, slowed.job.points
     edges = job.edges.take(job.edges.kind != Edge.SYNCHRONISED)
-    lag = left_unexplained(points, edges.every(), slice(0, len(points)), job.origin)
+    lag = left_unexplained(points, edges.every(), slice(0, len(points)))
     alone = Replays(replace(job, points=replace(points, lag=lag), edges=edges), steps_of(job))
     (straggler,) = slowed.found.causes
     assert slowed.found.denied is None

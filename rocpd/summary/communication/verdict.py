@@ -176,7 +176,7 @@ def replays_of(job: JobGraph, pieces: Periods, clocks: Clocks) -> Replays:
     if not pieces.numbers:
         ranks = pieces.ranks
         on_line = (
-            np.stack([clocks.on_line(rank, side[:, at]) + job.moved.get(rank, 0) for at, rank in enumerate(ranks)], 1)
+            np.stack([clocks.on_line(rank, side[:, at]) + job.moved[rank] for at, rank in enumerate(ranks)], 1)
             for side in (pieces.start, pieces.end)
         )
         job = job.in_pieces(ranks, *on_line)

@@ -6,7 +6,6 @@ A table of facts. What a counter of a kernel says follows from the kernel's work
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from rocpd.base import frozen
 from rocpd.schema.trace.infos import CounterInfo
@@ -37,39 +36,28 @@ class Counter:
     whole: bool = True
 
 
-def _counted(
-    name: str,
-    description: str,
-    block: str,
-    of_kernel: Callable[[Kernel], float] | None = None,
-    spread: float = 0.0,
-    units: str = "count",
-) -> Counter:
-    info = CounterInfo(
+def _info(name: str, description: str, block: str, units: str = "count", expression: str = "") -> CounterInfo:
+    """Return the row of a counter: of a dispatch, or as SMI has it; with an expression it is calculated from others."""
+    is_smi = block == "SMI"
+    return CounterInfo(
         target_arch="GPU",
         instance_id=0,
         name=name,
         description=description,
-        component="rocprofiler-sdk",
+        component="rocm_smi" if is_smi else "rocprofiler-sdk",
         units=units,
-        value_type="ACCUM",
+        value_type="ABS" if is_smi else "ACCUM",
         block=block,
         is_constant=0,
-        is_derived=0,
-        expression="",
+        is_derived=1 if expression else 0,
+        expression=expression,
     )
-    return Counter(info, spread, of_kernel)
 
 
-def _derived(counter: Counter, expression: str, whole: bool = False) -> Counter:
-    """Return a counter that is calculated from another one."""
-    return replace(counter, info=replace(counter.info, expression=expression, is_derived=1), whole=whole)
-
-
-def _sampled(counter: Counter, typical: float) -> Counter:
-    """Return a counter as SMI has it, whose value does not depend on a kernel."""
-    info = replace(counter.info, component="rocm_smi", value_type="ABS")
-    return replace(counter, info=info, of_kernel=None, typical=typical)
+def _counted(
+    name: str, description: str, block: str, of_kernel: Callable[[Kernel], float] | None = None, spread: float = 0.0
+) -> Counter:
+    return Counter(_info(name, description, block), spread, of_kernel)
 
 
 _LINE = 128  # bytes of a line of the L2 cache
@@ -90,35 +78,34 @@ def _hits(kernel: Kernel) -> float:
 
 def _vector(kind: str, name: str) -> Counter:
     count, description = _flops(kind), f"Fused multiply-add instructions, {name}"
-    return _counted(f"SQ_INSTS_VALU_FMA_{kind}", description, "SQ", lambda k: count(k) / (2 * _LANES), units="instr")
+    info = _info(f"SQ_INSTS_VALU_FMA_{kind}", description, "SQ", "instr")
+    return Counter(info, of_kernel=lambda kernel: count(kernel) / (2 * _LANES))
 
 
 HARDWARE: tuple[Counter, ...] = (
-    _counted("SQ_WAVES", "Number of waves sent to SQs", "SQ", lambda kernel: kernel.waves, units="waves"),
-    replace(
-        _counted("GRBM_GUI_ACTIVE", "The GUI is active", "GRBM", None, 0.01, "cycles"),
+    Counter(_info("SQ_WAVES", "Number of waves sent to SQs", "SQ", "waves"), of_kernel=lambda kernel: kernel.waves),
+    Counter(
+        _info("GRBM_GUI_ACTIVE", "The GUI is active", "GRBM", "cycles"),
+        spread=0.01,
         per_ns=0.98 * CLOCK_GHZ * DIES,
         follows_clock=True,
     ),
-    _derived(
-        _counted("TCC_HIT_sum", "L2 cache hits, all instances", "TCC", _hits, 0.2, "requests"),
-        "reduce(TCC_HIT,sum)",
-        whole=True,
+    Counter(_info("TCC_HIT_sum", "L2 cache hits, all instances", "TCC", "requests", "reduce(TCC_HIT,sum)"), 0.2, _hits),
+    Counter(
+        _info("FETCH_SIZE", "Read from video memory", "TCC", "KB", "TCC_EA0_RDREQ_sum*64/1024"),
+        spread=0.04,
+        of_kernel=lambda kernel: kernel.reads / 1024,
+        whole=False,
     ),
-    _derived(
-        _counted("FETCH_SIZE", "Read from video memory", "TCC", lambda kernel: kernel.reads / 1024, 0.04, "KB"),
-        "TCC_EA0_RDREQ_sum*64/1024",
+    Counter(
+        _info("WRITE_SIZE", "Written to video memory", "TCC", "KB", "TCC_EA0_WRREQ_sum*64/1024"),
+        spread=0.02,
+        of_kernel=lambda kernel: kernel.writes / 1024,
+        whole=False,
     ),
-    _derived(
-        _counted("WRITE_SIZE", "Written to video memory", "TCC", lambda kernel: kernel.writes / 1024, 0.02, "KB"),
-        "TCC_EA0_WRREQ_sum*64/1024",
-    ),
-    _counted(
-        "SQ_INSTS_VALU_MFMA_MOPS_BF16",
-        "Matrix operations, bfloat16, in units of 512",
-        "SQ",
-        lambda kernel: _flops("MFMA_BF16")(kernel) / _MATRIX_OPS,
-        units="ops",
+    Counter(
+        _info("SQ_INSTS_VALU_MFMA_MOPS_BF16", "Matrix operations, bfloat16, in units of 512", "SQ", "ops"),
+        of_kernel=lambda kernel: _flops("MFMA_BF16")(kernel) / _MATRIX_OPS,
     ),
     _vector("F32", "single precision"),
     _vector("F64", "double precision"),
@@ -126,15 +113,13 @@ HARDWARE: tuple[Counter, ...] = (
 """Counted on some dispatches, in the order of their ids, from 1."""
 
 SAMPLED: tuple[Counter, ...] = (
-    _sampled(_counted("device_power", "Socket power", "SMI", None, 0.2, "W"), 561.0),
-    _sampled(_counted("device_temp_hotspot", "Hot spot temperature", "SMI", None, 0.1, "C"), 71.0),
-    replace(
-        _sampled(_counted("device_memory_usage", "Used video memory", "SMI", None, 0.15, "MB"), 9216.25), whole=False
-    ),
-    replace(
-        _sampled(
-            _counted("device_gfx_clock", "Clock of the compute units", "SMI", None, 0.01, "MHz"), CLOCK_GHZ * 1000
-        ),
+    Counter(_info("device_power", "Socket power", "SMI", "W"), 0.2, typical=561.0),
+    Counter(_info("device_temp_hotspot", "Hot spot temperature", "SMI", "C"), 0.1, typical=71.0),
+    Counter(_info("device_memory_usage", "Used video memory", "SMI", "MB"), 0.15, typical=9216.25, whole=False),
+    Counter(
+        _info("device_gfx_clock", "Clock of the compute units", "SMI", "MHz"),
+        spread=0.01,
+        typical=CLOCK_GHZ * 1000,
         follows_clock=True,
     ),
 )

@@ -42,7 +42,7 @@ def table_of(summary: Summary) -> Document:
     return {"table": summary.name, "about": summary.doc, "columns": columns, "rows_in_all": len(rows), "rows": rows}
 
 
-def rows_of(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Document:
+def rows_of(columns: Sequence[str], rows: Iterable[Sequence[Any]], table: str = "rows", about: str = "") -> Document:
     """Return the first rows of a statement as a table; `rows_in_all` is None where there are more."""
     taken: list[list[Any]] = []
     room, remaining = _MOST_TEXT, iter(rows)
@@ -53,7 +53,7 @@ def rows_of(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Document:
             break
     total = len(taken) if next(remaining, None) is None else None
     names = [{"name": visible(name)} for name in columns]
-    return {"table": "rows", "about": "", "columns": names, "rows_in_all": total, "rows": taken}
+    return {"table": table, "about": about, "columns": names, "rows_in_all": total, "rows": taken}
 
 
 def _value(value: Any) -> Any:

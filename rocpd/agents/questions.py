@@ -102,8 +102,10 @@ class Asking:
         raise NotImplementedError
 
     def own_words(self) -> Iterator[str]:
-        """Yield the words of the command line that stand for this question alone."""
-        yield from ()
+        """Yield the words of the command line that stand for this question alone: its fields as options."""
+        kind: type = type(self)
+        for option in options_of(kind):
+            yield from spelt(option, getattr(self, option.name))
 
     def command(self) -> str:
         """Return the command line that shows the same again."""
@@ -152,13 +154,12 @@ class Schema(Asking):
         known = {each["name"]: each for each in relations()}
         if self.relation is None:
             names = [[name, each["about"]] for name, each in known.items()]
-            return {"tables": [{**rows_of(("name", "about"), names), "table": "relations"}]}
+            return {"tables": [rows_of(("name", "about"), names, "relations")]}
         chosen = known.get(self.relation.lower()) or known.get(f"summary.{self.relation.lower().replace('-', '_')}")
         if chosen is None:
             raise UsageError(f"{visible(self.relation)}: neither table nor view", "schema without a relation lists all")
         columns = [[each["name"], each["unit"], each["about"]] for each in chosen["columns"]]
-        table = rows_of(("column", "unit", "meaning"), columns)
-        return {"tables": [{**table, "table": chosen["name"], "about": chosen["about"]}]}
+        return {"tables": [rows_of(("column", "unit", "meaning"), columns, chosen["name"], chosen["about"])]}
 
 
 @frozen
@@ -183,7 +184,7 @@ class SummaryTable(Asking):
         if self.table == "list":
             from rocpd.summary.run import analyses
 
-            return {"tables": [{**rows_of(("analysis", "tables", "what"), analyses()), "table": "analyses"}]}
+            return {"tables": [rows_of(("analysis", "tables", "what"), analyses(), "analyses")]}
         tables = list(self._tables(session))
         findings = {finding.text: finding for table in tables for finding in table.findings}
         return {
@@ -235,11 +236,6 @@ class Replayed(Asking):
         (), "Multiplied: kernel:REGEX=0.7, launch=0.5, collective:all-reduce=0.8, copies=0 …", several=True
     )
     overlap: tuple[str, ...] = declare((), "comm, comm:RANKS or copies overlap.", several=True)
-
-    def own_words(self) -> Iterator[str]:
-        """Yield the changes."""
-        for option in options_of(Replayed):
-            yield from spelt(option, getattr(self, option.name))
 
     def answer(self, session: Session) -> Document:
         """Return the prediction with its bounds, and what binds then."""
@@ -298,9 +294,7 @@ class SinceWhen(Asking):
 
     def command(self) -> str:
         """Return the command line that shows the same again."""
-        words = [word for metric in self.metric for word in ("--metric", shlex.quote(metric))]
-        by = ["--by", shlex.quote(self.by)] if self.by != SinceWhen.by else []
-        return " ".join(["rocpd history", shlex.quote(self.store) if self.store else "STORE", *words, *by])
+        return " ".join(["rocpd history", shlex.quote(self.store) if self.store else "STORE", *self.own_words()])
 
     def answer(self, session: Session) -> Document:
         """Return what changed when, the runs, and how noisy they are.
@@ -362,7 +356,7 @@ def _plain_table(name: str, rows: Sequence[Mapping[str, Any]]) -> Document:
     """Return a table of documents: the fields that are no documents themselves."""
     columns = [key for key in rows[0] if key != "groups"]
     cells = [[_cell(row[key]) for key in columns] for row in rows]
-    return {**rows_of(columns, cells), "table": name}
+    return rows_of(columns, cells, name)
 
 
 def _cell(value: Any) -> Any:

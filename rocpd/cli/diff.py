@@ -261,11 +261,11 @@ def _write(comparison: Comparison, gate: Gate, output: TableOptions) -> None:
     """Write a comparison in the format that was asked for."""
     from rocpd.compare.tables import TABLES, document_of, sheets_of, tables_of, write_text
 
-    form = tables.form_of_analyses(tables.JSON if gate.json else gate.format, output)
+    form, path = tables.format_and_path(tables.JSON if gate.json else gate.format, output, of_analyses=True)
     if form and not form.is_page and form.name != tables.JSON:
         Delivery.of(form, output, gate.limit).write(tables_of(comparison), list(TABLES))
         return
-    with tables.open_output(output.path(tables.ending_of(form)), output) as out:
+    with tables.open_output(path, output) as out:
         if form is None:
             write_text(comparison, out, screen_of(out), gate.limit)
         elif form.is_page:
@@ -498,7 +498,7 @@ def _show_history(asked: _Asked) -> int:
         with tables.open_output(path, asked.output) as out:
             tables.write_rows(rows.columns, iter(rows), out, form, tables.most_rows(asked.shown.limit, form is None))
         return Exit.GOOD
-    form = tables.form_of_analyses(asked.shown.format, asked.output)
+    form, _ = tables.format_and_path(asked.shown.format, asked.output, of_analyses=True)
     chosen = asked.words or (OF_JOB if form else _SHOWN)
     for name in chosen:
         if name not in OF_JOB:

@@ -309,7 +309,8 @@ def counters(
         rocpd counters job/
         rocpd counters job/ --format csv -d counters
     """
-    delivery = Delivery.of(tables.form_of_analyses(chosen.format, output), output, chosen.limit)
+    form, _ = tables.format_and_path(chosen.format, output, of_analyses=True)
+    delivery = Delivery.of(form, output, chosen.limit)
     with selection.connect(inputs, execution, has_analyses=True) as session:
         summaries, _ = run_analyses(session, _OF_COUNTERS, Options())
         known = {summary.name: summary for summary in summaries}

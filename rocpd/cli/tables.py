@@ -100,22 +100,15 @@ def format_by_ending(name: str | None, known: Mapping[str, str]) -> str:
     return known[max(fitting, key=len)] if fitting else CONSOLE
 
 
-def form_of_analyses(name: str, output: OutputOptions) -> TableFormat | None:
-    """Return the format of tables of analyses, None for the console, for a value of `--format`.
-
-    Raises:
-        UsageError: as `rocpd.table.find_format`.
-    """
-    return find_format(name or format_by_ending(output.name, endings()), of_analyses=True)
-
-
-def format_and_path(name: str, output: OutputOptions) -> tuple[TableFormat | None, Path | None]:
+def format_and_path(
+    name: str, output: OutputOptions, *, of_analyses: bool = False
+) -> tuple[TableFormat | None, Path | None]:
     """Return the format, None for the console, and the file, None for stdout, for a value of `--format`.
 
     Raises:
         UsageError: as `rocpd.table.find_format`.
     """
-    form = find_format(name or format_by_ending(output.name, endings()))
+    form = find_format(name or format_by_ending(output.name, endings()), of_analyses=of_analyses)
     return form, output.path(ending_of(form))
 
 

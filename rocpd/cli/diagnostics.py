@@ -420,26 +420,24 @@ def _exit_code(command: Callable[[], int], verbose: bool, ending: Ending, failed
             import traceback
 
             say(traceback.format_exc())
-        code = _report(error)
+        code = _write(_as_rocpd_error(error))
         return failed if code == Exit.FAILED else code
 
 
-def _report(error: Exception) -> int:
-    """Write the line and the hint of an error; return its exit code."""
+def _as_rocpd_error(error: Exception) -> RocpdError:
+    """Return an error with the line and the hint that users see of it."""
     if _lacks_memory(error):
-        return _write(
-            RocpdError("out of memory", "fewer processes (--jobs), ranks or events (--rank, --start) need less")
-        )
+        return RocpdError("out of memory", "fewer processes (--jobs), ranks or events (--rank, --start) need less")
     match error:
         case RocpdError():
-            return _write(error)
+            return error
         case typer.TyperException():
-            return _write(_as_usage_error(error))
+            return _as_usage_error(error)
         case OSError() if error.errno == errno.EMFILE:
-            return _write(RocpdError(f"{error.filename or 'output'}: too many open files", "raise `ulimit -n`"))
+            return RocpdError(f"{error.filename or 'output'}: too many open files", "raise `ulimit -n`")
         case OSError():
-            return _write(RocpdError(f"{error.filename or 'output'}: {error.strerror or error}"))
-    return _write(RocpdError(f"{type(error).__name__}: {error}", "this is a bug in rocpd; -v shows where"))
+            return RocpdError(f"{error.filename or 'output'}: {error.strerror or error}")
+    return RocpdError(f"{type(error).__name__}: {error}", "this is a bug in rocpd; -v shows where")
 
 
 def _lacks_memory(error: BaseException | None) -> bool:
@@ -456,6 +454,7 @@ def _lacks_memory(error: BaseException | None) -> bool:
 
 
 def _write(error: RocpdError) -> int:
+    """Write the line and the hint of an error; return its exit code."""
     clear_bars()
     say(f"rocpd: error: {visible(' '.join(error.message.splitlines()))}\n")
     if error.hint:

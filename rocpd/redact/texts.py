@@ -13,6 +13,7 @@ import ipaddress
 import json
 import re
 import urllib.parse
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from types import MappingProxyType
@@ -102,18 +103,14 @@ class Pseudonyms:
     """
 
     def __init__(self) -> None:
-        self._names: dict[Clue, dict[str, str]] = {}
+        self._names = defaultdict[Clue, dict[str, str]](dict)
         self._forms: dict[str, tuple[str, list[str]]] = {}
         self.given: set[str] = set()
 
     def of(self, kind: Clue, text: str, word: str = "") -> str:
         """Return the name of a text; `word` stands in it instead of the kind."""
-        names = self._names.setdefault(kind, {})
-        name = names.get(text)
-        if name is None:
-            name = names[text] = f"{word or kind}-{len(names) + 1:02}"
-            self.given.add(name)
-        return name
+        names = self._names[kind]
+        return names.get(text) or self._give(kind, text, f"{word or kind}-{len(names) + 1:02}")
 
     def of_form(self, kind: Clue, text: str) -> str:
         """Return the name of a text that analyses take for another with other numbers, so that its name is alike.
@@ -122,24 +119,24 @@ class Pseudonyms:
         >>> [names.of_form(Clue.TEXT, text) for text in ("layer 12", "head", "layer 7", "layer 12")]
         ['text-aaa 1', 'text-aab', 'text-aaa 2', 'text-aaa 1']
         """
-        names = self._names.setdefault(kind, {})
-        name = names.get(text)
-        if name is None:
-            form = _DIGITS.sub("#", text)
-            letters, known = self._forms.setdefault(form, (_letters(len(self._forms)), []))
-            known.append(text)
-            name = names[text] = f"{kind}-{letters}" + f" {len(known)}" * (form.count("#") > 0)
-            self.given.add(name)
-        return name
+        if name := self._names[kind].get(text):
+            return name
+        form = _DIGITS.sub("#", text)
+        letters, known = self._forms.setdefault(form, (_letters(len(self._forms)), []))
+        known.append(text)
+        return self._give(kind, text, f"{kind}-{letters}" + f" {len(known)}" * (form.count("#") > 0))
 
     def in_order(self, kind: Clue, texts: Iterable[str]) -> None:
         """Give names to texts in their order, so that what is sorted by them stays sorted."""
         ordered = sorted(set(texts))
         width = len(str(len(ordered)))
         for number, text in enumerate(ordered, 1):
-            name = f"{kind}-{number:0{max(2, width)}}"
-            self._names.setdefault(kind, {})[text] = name
-            self.given.add(name)
+            self._give(kind, text, f"{kind}-{number:0{max(2, width)}}")
+
+    def _give(self, kind: Clue, text: str, name: str) -> str:
+        self._names[kind][text] = name
+        self.given.add(name)
+        return name
 
     def replaced(self) -> Iterator[tuple[Clue, str]]:
         """Yield the texts that have a name; not those that are names, as in files that were redacted before."""

@@ -439,8 +439,7 @@ class _Copy:
         return number
 
     def _after(self, base: str) -> int:
-        ((free,),) = self._connection.execute(f"SELECT COALESCE(MAX(id), 0) + 1 FROM rocpd_{base}")
-        return int(free)
+        return int(self._connection.execute(f"SELECT COALESCE(MAX(id), 0) + 1 FROM rocpd_{base}").get)
 
     def _insert(self, base: str, columns: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> None:
         table, names = quote_name(f"rocpd_{base}{self._suffix}"), ", ".join(map(quote_name, columns))

@@ -20,7 +20,7 @@ from rocpd.base import frozen
 from rocpd.facts.pc_sampling import signed
 from rocpd.importers import signs
 from rocpd.importers.files import TraceSource, TraceTarget
-from rocpd.importers.words import REGISTERS, counter_of, sizes_of
+from rocpd.importers.words import ONE_ROW, REGISTERS, counter_of, sizes_of
 from rocpd.schema.trace.events import (
     CounterValues,
     Events,
@@ -208,7 +208,7 @@ class CsvRows:
         sizes = sizes_of(lambda what, axis: numbers(batch, f"{what}_size_{axis}", 1))
         self._put_dispatches(batch, numbers(batch, "dispatch_id"), sizes)
 
-    def _put_dispatches(self, batch: Columns, dispatches: Sequence[int | None], sizes: dict[str, list[int]]) -> None:
+    def _put_dispatches(self, batch: Columns, dispatches: Sequence[int | None], sizes: Mapping[str, Any]) -> None:
         self._register_kernels(batch)
         rows = self._trace.write(KernelDispatches(
             tid=numbers(batch, "thread_id"), agent_id=self._agents(batch), kernel_id=numbers(batch, "kernel_id", 0),
@@ -262,9 +262,8 @@ class CsvRows:
         if firsts:
             rows = sorted(firsts.values())
             columns = {name: [column[row] for row in rows] for name, column in batch.items()}
-            ones = {f"{what}_size_{axis}": [1] * len(rows) for what in ("workgroup", "grid") for axis in "yz"}
             along = {f"{what}_size_x": numbers(columns, f"{what}_size", 0) for what in ("workgroup", "grid")}
-            self._put_dispatches(columns, [dispatches[row] for row in rows], along | ones)
+            self._put_dispatches(columns, [dispatches[row] for row in rows], along | ONE_ROW)
         keys = list(zip(self._agents(batch), batch["counter_name"], strict=True))
         known = {key: self._trace.register(counter_of(*key)) for key in sorted(set(keys), key=str)}
         values = [float(text or "nan") for text in batch["counter_value"]]

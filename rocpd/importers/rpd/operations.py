@@ -130,11 +130,8 @@ def _call(row: Row, graphs: dict[int, GraphLaunch]) -> _Call:
         return _marker(name, text, category, domain)
     if category == TORCH_OPERATOR:
         return _Call(name, category, arguments=words.facts_in_json(text))
-    arguments = _known_arguments(text)
-    if arguments is None:
-        arguments, extdata = (), json.dumps({"args": text}, ensure_ascii=False)
-    else:
-        extdata = "{}"
+    known = _known_arguments(text)
+    arguments, extdata = (known, "{}") if known is not None else ((), json.dumps({"args": text}, ensure_ascii=False))
     if "GraphLaunch" in name:
         values = {what: value for _, what, value in arguments}
         graphs[number] = GraphLaunch(values.get("stream"), words.whole(values.get("graphExec")))

@@ -55,10 +55,7 @@ class RpdTables(SourceTables):
 
     def count(self, table: str, condition: str = "TRUE") -> int:
         """Return how many rows a table has, 0 if there is none of this name, that fulfil a condition."""
-        if table not in self.columns:
-            return 0
-        ((number,),) = self.query(f"SELECT COUNT(*) FROM {table} WHERE {condition}")
-        return int(number)
+        return int(self.query(f"SELECT COUNT(*) FROM {table} WHERE {condition}").get) if table in self.columns else 0
 
     def processes(self) -> list[RpdProcess]:
         """Return the processes, by node and pid."""
@@ -89,8 +86,7 @@ class RpdTables(SourceTables):
         names = ", ".join("?" * len(KERNEL_TYPES))
         sql = f"""SELECT MIN(gpuId % {self.gpu_stride}) FROM rocpd_op
             WHERE opType_id IN (SELECT id FROM rocpd_string WHERE string IN ({names}))"""
-        ((first,),) = self.query(sql, KERNEL_TYPES)
-        return int(first or 0)
+        return int(self.query(sql, KERNEL_TYPES).get or 0)
 
     @functools.cached_property
     def counts_work_items(self) -> bool:
@@ -105,8 +101,7 @@ class RpdTables(SourceTables):
     @functools.cached_property
     def second_calls(self) -> int:
         """How many links name an operation that another call launched already: only its first call counts."""
-        ((number,),) = self.query("SELECT COUNT(*) - COUNT(DISTINCT op_id) FROM rocpd_api_ops")
-        return int(number)
+        return int(self.query("SELECT COUNT(*) - COUNT(DISTINCT op_id) FROM rocpd_api_ops").get)
 
     @functools.cached_property
     def has_counters(self) -> bool:

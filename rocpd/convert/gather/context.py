@@ -25,17 +25,10 @@ from rocpd.schema.rules.events import GPUS, valid_start, valid_times
 Columns = dict[str, Ints]
 
 
-def events(reader: RankReader, base: str, names: Sequence[str], damaged: Counter[str] | None = None) -> Columns:
-    """Read columns of whole numbers of an event table in row order, with `category_id` and `stack_id` of the event.
-
-    Args:
-        reader: reads the rank.
-        base: the table.
-        names: columns of it.
-        damaged: gets the number of values that are no numbers, by column.
-    """
+def events(reader: RankReader, base: str, names: Sequence[str]) -> Columns:
+    """Read columns of whole numbers of an event table in row order, with `category_id` and `stack_id` of the event."""
     chosen = select_events(base, names)
-    return dict(zip(chosen.numbers, read_all(reader, chosen, damaged).numbers, strict=True))
+    return dict(zip(chosen.numbers, read_all(reader, chosen).numbers, strict=True))
 
 
 def calls(reader: RankReader, rows: Columns) -> Columns:

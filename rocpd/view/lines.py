@@ -38,7 +38,7 @@ from rocpd.schema.rules.categories import domain_of
 from rocpd.session import Session
 from rocpd.table.cell import one_line
 from rocpd.table.palette import colour_of
-from rocpd.view.outlines import STATES, BusyTimes, CommonLine, as_far_as_soon, busy_times, line_of, shares_text
+from rocpd.view.outlines import BusyTimes, CommonLine, as_far_as_soon, busy_times, line_of, shares_text, time_in_states
 
 _MOST_PIXELS = 4000
 _MOST_DEPTH = 40  # calls in calls that are drawn
@@ -171,10 +171,7 @@ class StatesTiles:
             agents = _of_rank(session, number, partial(busy_times, windows(session)))
             read.busy[number] = [agent.moved(to_line) for agent in agents]
         agents, edges = read.busy[number], TakenTile(number, self.start, self.end, self.pixels).edges(read.line.origin)
-        sums = np.zeros((len(STATES), len(edges) - 1), np.int64)
-        for agent in agents:
-            sums += np.array(agent.within(edges))
-        shares = sums / (np.maximum(np.diff(edges), 1) * max(len(agents), 1))
+        shares = time_in_states(agents, edges) / (np.maximum(np.diff(edges), 1) * max(len(agents), 1))
         return {"shares": shares_text(shares), "start": self.start, "end": self.end}
 
 

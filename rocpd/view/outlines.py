@@ -108,9 +108,13 @@ class BusyTimes:
         """Return the same times on another time line."""
         return BusyTimes(tuple((to_line(start), to_line(end)) for start, end in self.states))
 
-    def within(self, edges: Ints) -> list[Ints]:
-        """Return for each state the time in it between each two edges [ns]."""
-        return [np.diff(covered(parts, edges)) for parts in self.states]
+
+def time_in_states(agents: Sequence[BusyTimes], edges: Ints) -> Ints:
+    """Return the time of agents together in each of `STATES` between each two edges [ns]; a row a state."""
+    sums = np.zeros((len(STATES), len(edges) - 1), np.int64)
+    for agent in agents:
+        sums += [np.diff(covered(parts, edges)) for parts in agent.states]
+    return sums
 
 
 def busy_times(seen: Mapping[int, RankWindow], reader: RankReader) -> list[BusyTimes]:
@@ -146,9 +150,7 @@ class Outline:
         edges = [edge for agent in agents for start, end in agent.states if len(start) for edge in (start[0], end[-1])]
         start, end = int(min(edges, default=0)), int(max(edges, default=1))
         parts = np.linspace(start, end, _SLICES + 1).astype(np.int64)
-        busy = [np.zeros(_SLICES, np.int64) for _ in STATES]
-        for agent in agents:
-            busy = [before + time for before, time in zip(busy, agent.within(parts), strict=True)]
+        busy = time_in_states(agents, parts)
         numbers, spans = list(steps), list(steps.values())
         low, high = (np.array([span[side] for span in spans], np.int64) for side in (0, 1))
         return cls(start, end, len(agents), tuple(busy), np.array(numbers, np.int64), low, high)

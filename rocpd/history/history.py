@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -454,11 +454,9 @@ def _one_number(run: RunProfile) -> RunProfile:
 
 def group_of(entry: RunEntry, by: str) -> str:
     """Return the group of a run: its hosts, its GPUs, or the value of a label."""
-    known: Mapping[str, Callable[[], str]] = {
-        "host": lambda: ", ".join(entry.hosts),
-        "gpu": lambda: entry.config.get("GPU", ""),
-    }
-    return known[by]() if by in known else entry.labels.get(by, "")
+    if by == "host":
+        return ", ".join(entry.hosts)
+    return entry.config.get("GPU", "") if by == "gpu" else entry.labels.get(by, "")
 
 
 def _is_asked(word: str, name: str) -> bool:

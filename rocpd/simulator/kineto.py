@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 import re
 import sqlite3
 from collections.abc import Iterator
@@ -81,10 +82,16 @@ class _Trace:
         self._connection, self._options = connection, options
         self._random = np.random.default_rng(options.seed)
         ((self._pid, self._environment),) = self._rows("SELECT pid, environment FROM rocpd_info_process")
-        ((self._origin, self._end),) = self._rows('SELECT MIN(start), MAX("end") FROM rocpd_kernel_dispatch')
+        ((self._origin, end),) = self._rows('SELECT MIN(start), MAX("end") FROM rocpd_kernel_dispatch')
+        first, last = (self._origin + share * (end - self._origin) for share in (options.first, options.last))
+        self._from, self._to = first if options.first > 0 else -math.inf, last if options.last < 1 else math.inf
 
     def _rows(self, sql: str) -> list[Any]:
         return self._connection.execute(sql).fetchall()
+
+    def _in_part(self, sql: str) -> list[Any]:
+        """Return the rows whose third column is a time in the part of the run that the trace is of."""
+        return [row for row in self._rows(sql) if self._from <= row[2] <= self._to]
 
     def job(self) -> dict[str, Any]:
         """Return which rank of the job it is."""
@@ -142,40 +149,32 @@ class _Trace:
 
     def _rccl(self) -> list[tuple[str, int, int, int, dict[str, str]]]:
         """Return name, thread, start, end and arguments of the calls of RCCL, in order on each thread."""
-        rows = self._rows("""
+        rows = self._in_part("""
             SELECT N.string, T.tid, R.start, R."end", R.event_id FROM rocpd_region R JOIN rocpd_string N
             ON N.id = R.name_id JOIN rocpd_info_thread T ON T.id = R.tid WHERE N.string GLOB 'nccl*'
             AND R."end" >= R.start AND R.start > 0 ORDER BY T.tid, R.start, R.id""")
         # No index leads to arguments by their event: all are read, once.
         given = self._rows("SELECT event_id, name, value FROM rocpd_arg")
         arguments = by_key((event, (name, value)) for event, name, value in given)
-        return [(*row, dict(arguments.get(event, ()))) for *row, event in rows if self._has(row[2])]
+        return [(*row, dict(arguments.get(event, ()))) for *row, event in rows]
 
     def _ranges(self) -> list[Any]:
         """Return text, thread, start and end of the ranges of the program, in order."""
-        return [row for row in self._rows("""
+        return self._in_part("""
             SELECT json_extract(E.extdata, '$.message'), T.tid, R.start, R."end" FROM rocpd_region R
             JOIN rocpd_event E ON E.id = R.event_id JOIN rocpd_string C ON C.id = E.category_id
             JOIN rocpd_info_thread T ON T.id = R.tid
             WHERE C.string = 'MARKER_CORE_RANGE_API' AND R."end" >= R.start AND R.start > 0 ORDER BY R.start""")
-            if self._has(row[2])]  # fmt: skip
-
-    def _has(self, time: int) -> bool:
-        """Whether the trace is of a part of the run that a time is in."""
-        span = self._end - self._origin
-        before, after = self._options.first == 0, self._options.last == 1
-        low, high = self._origin + self._options.first * span, self._origin + self._options.last * span
-        return (before or low <= time) and (after or time <= high)
 
     def _kernels(self) -> Iterator[tuple[Any, ...]]:
         """Yield stack id, name, start, end, agent and stream of the dispatches that the trace has."""
-        rows = self._rows("""
+        rows = self._in_part("""
             SELECT E.stack_id, S.display_name, D.start, D."end", A.type_index, D.stream_id
             FROM rocpd_kernel_dispatch D JOIN rocpd_event E ON E.id = D.event_id
             JOIN rocpd_info_kernel_symbol S ON S.id = D.kernel_id JOIN rocpd_info_agent A ON A.id = D.agent_id
             WHERE D."end" >= D.start AND D.start > 0 ORDER BY D.start""")
         for row in rows:
-            if self._has(row[2]) and self._random.random() >= self._options.lost:
+            if self._random.random() >= self._options.lost:
                 yield (row[0], bare_name(row[1]), *row[2:])
 
     def _copies(self) -> list[Any]:
@@ -189,12 +188,11 @@ class _Trace:
 
     def _calls(self) -> list[Any]:
         """Return name, thread, start, end and stack id of the calls of HIP, in order."""
-        rows = self._rows("""
+        return self._in_part("""
             SELECT N.string, T.tid, R.start, R."end", E.stack_id FROM rocpd_region R
             JOIN rocpd_string N ON N.id = R.name_id JOIN rocpd_event E ON E.id = R.event_id
             JOIN rocpd_info_thread T ON T.id = R.tid WHERE N.string GLOB 'hip*' AND R."end" >= R.start AND R.start > 0
             ORDER BY R.start""")
-        return [row for row in rows if self._has(row[2])]
 
     def _event(
         self, kind: str, name: str, track: tuple[int, int], times: tuple[int, int], args: dict[str, Any]

@@ -177,10 +177,6 @@ def whatif(
         tables.write_answer(answer.document(), str(answer).splitlines(), out, form)
 
 
-def _section_listing() -> str:
-    return ", ".join(known_sections())
-
-
 @frozen
 class ReportChoice:
     """The contents of the report, and its file."""
@@ -195,7 +191,7 @@ class ReportChoice:
         listing=partial(", ".join, REPORT_FORMATS),
     )
     sections: tuple[str, ...] = plain(
-        (), "Only these sections:", "NAME...", complete=known_sections, listing=_section_listing
+        (), "Only these sections:", "NAME...", complete=known_sections, listing=lambda: ", ".join(known_sections())
     )
     base: tuple[str, ...] = plain(
         (),

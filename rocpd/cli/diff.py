@@ -333,10 +333,6 @@ class Redaction(enum.StrEnum):
     SHARE = "share"
 
 
-def _verbs() -> list[str]:
-    return [verb for verb in _VERBS if verb]
-
-
 @frozen
 class HistoryInputs:
     """The verb, the store and the runs."""
@@ -348,7 +344,7 @@ class HistoryInputs:
         "What to do, none: show; the store, a folder; runs to add or check, or tables to show.",
         "[add|check|report|export] STORE [RUN|TABLE]...",
         is_positional=True,
-        complete=_verbs,
+        complete=lambda: filter(None, _VERBS),
     )
     skip_bad: bool = declare(False, "Leave out files that cannot be read, and report them.")
 

@@ -81,12 +81,10 @@ def info(
                 tables.write_rows(section.columns, iter(section), out, form)
             elif not section.first(1):
                 out.write("no problems\n" if name == InfoSection.PROBLEMS else "none\n")
+            elif name == InfoSection.PROBLEMS:
+                _show(name, _SHARED, _shared(described.problems), out)
             else:
-                is_problems = name == InfoSection.PROBLEMS
-                columns, rows = (
-                    (_SHARED, _shared(described.problems)) if is_problems else (section.columns, iter(section))
-                )
-                _show(name, columns, rows, out)
+                _show(name, section.columns, iter(section), out)
 
 
 def _show(name: str, columns: Sequence[str], rows: Iterator[Row], out: TextIO) -> None:

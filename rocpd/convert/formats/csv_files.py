@@ -7,8 +7,9 @@ start with a capital and go on in small letters, a duration at the end.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TypeAlias
 
 import numpy as np
@@ -44,11 +45,6 @@ Column: TypeAlias = tuple[str, Cell]
 def number(column: str) -> Cell:
     """A number."""
     return Cell((column,), lambda rows, _: rows.column(column), is_number=True)
-
-
-def numbers(*headers: str) -> tuple[Column, ...]:
-    """Columns of numbers which views call as their headers do, in small letters."""
-    return tuple((header, number(header.lower())) for header in headers)
 
 
 def text(column: str, before: str = "") -> Cell:
@@ -163,37 +159,49 @@ class CsvFile:
         return (_GUID, *self.columns, *(RANK if with_rank else ()))
 
 
-_KIND: Column = ("Kind", text("category"))
-_AGENT: Column = ("Agent_Id", agent())
-_PROCESS: Column = ("Process_Id", number("pid"))
-_THREAD: Column = ("Thread_Id", number("tid"))
-_CALL: Column = ("Correlation_Id", number("stack_id"))
-_TIMES: tuple[Column, ...] = (("Start_Timestamp", number("start")), ("End_Timestamp", number("end")))
-_REGISTERS = numbers("Scratch_Size", "VGPR_Count", "Accum_VGPR_Count", "SGPR_Count")
+_CELLS: Mapping[str, Cell] = {
+    "Kind": text("category"),
+    "Domain": text("category"),
+    "Direction": text("name"),
+    "Agent_Id": agent(),
+    "Source_Agent_Id": agent("src_"),
+    "Destination_Agent_Id": agent("dst_"),
+    "Process_Id": number("pid"),
+    "Thread_Id": number("tid"),
+    "Correlation_Id": number("stack_id"),
+    "Start_Timestamp": number("start"),
+    "End_Timestamp": number("end"),
+    **{f"{what}_Size_{d.upper()}": number(f"{what.lower()}_{d}") for what in ("Workgroup", "Grid") for d in "xyz"},
+    "Allocation_Size": number("size"),
+    "Address": address(),
+    "Counter_Name": text("counter_name"),
+    "Counter_Value": number("value"),
+}
+"""Header -> cells; of other columns numbers, which views call as the header does, in small letters."""
+
+
+def _columns(header: str, others: Mapping[str, Cell] = MappingProxyType({})) -> tuple[Column, ...]:
+    """Return the columns of a header; `others` has cells that are its own."""
+    known = {**_CELLS, **others}
+    return tuple((name, known.get(name) or number(name.lower())) for name in header.split(","))
+
 
 _KERNELS = CsvFile(
     "kernel_trace",
     ("kernels",),
-    (
-        _KIND,
-        _AGENT,
-        *numbers("Queue_Id", "Stream_Id"),
-        _THREAD,
-        *numbers("Dispatch_Id", "Kernel_Id"),
-        ("Kernel_Name", kernel("region", "name")),
-        _CALL,
-        *_TIMES,
-        ("LDS_Block_Size", number("lds_size")),
-        *_REGISTERS,
-        *((f"Workgroup_Size_{axis.upper()}", number(f"workgroup_{axis}")) for axis in "xyz"),
-        *((f"Grid_Size_{axis.upper()}", number(f"grid_{axis}")) for axis in "xyz"),
+    _columns(
+        "Kind,Agent_Id,Queue_Id,Stream_Id,Thread_Id,Dispatch_Id,Kernel_Id,Kernel_Name,Correlation_Id,Start_Timestamp,"
+        "End_Timestamp,LDS_Block_Size,Scratch_Size,VGPR_Count,Accum_VGPR_Count,SGPR_Count,Workgroup_Size_X,"
+        "Workgroup_Size_Y,Workgroup_Size_Z,Grid_Size_X,Grid_Size_Y,Grid_Size_Z",
+        {"Kernel_Name": kernel("region", "name"), "LDS_Block_Size": number("lds_size")},
     ),
     stats=("kernel_stats", "KERNEL_DISPATCH"),
 )
 
 
 def _call_columns(function: Cell) -> tuple[Column, ...]:
-    return ("Domain", text("category")), ("Function", function), _PROCESS, _THREAD, _CALL, *_TIMES
+    header = "Domain,Function,Process_Id,Thread_Id,Correlation_Id,Start_Timestamp,End_Timestamp"
+    return _columns(header, {"Function": function})
 
 
 def _calls(kind: str, *categories: str) -> CsvFile:
@@ -207,14 +215,8 @@ def _calls(kind: str, *categories: str) -> CsvFile:
 _COPIES = CsvFile(
     "memory_copy_trace",
     ("memory_copies",),
-    (
-        _KIND,
-        ("Direction", text("name")),
-        *numbers("Stream_Id"),
-        ("Source_Agent_Id", agent("src_")),
-        ("Destination_Agent_Id", agent("dst_")),
-        _CALL,
-        *_TIMES,
+    _columns(
+        "Kind,Direction,Stream_Id,Source_Agent_Id,Destination_Agent_Id,Correlation_Id,Start_Timestamp,End_Timestamp"
     ),
     stats=("memory_copy_stats", "MEMORY_COPY"),
 )
@@ -222,14 +224,9 @@ _COPIES = CsvFile(
 _ALLOCATIONS = CsvFile(
     "memory_allocation_trace",
     ("memory_allocations",),
-    (
-        _KIND,
-        ("Operation", operation()),
-        _AGENT,
-        ("Allocation_Size", number("size")),
-        ("Address", address()),
-        _CALL,
-        *_TIMES,
+    _columns(
+        "Kind,Operation,Agent_Id,Allocation_Size,Address,Correlation_Id,Start_Timestamp,End_Timestamp",
+        {"Operation": operation()},
     ),
     where=f"M.{NOT_SCRATCH}",  # scratch memory has a file of its own
     stats=("memory_allocation_stats", "MEMORY_ALLOCATION"),
@@ -238,15 +235,9 @@ _ALLOCATIONS = CsvFile(
 _SCRATCH = CsvFile(
     "scratch_memory_trace",
     ("scratch_memory",),
-    (
-        _KIND,
-        ("Operation", text("operation", "SCRATCH_MEMORY_")),
-        _AGENT,
-        *numbers("Queue_Id"),
-        _THREAD,
-        *numbers("Alloc_Flags"),
-        *_TIMES,
-        ("Allocation_Size", number("size")),
+    _columns(
+        "Kind,Operation,Agent_Id,Queue_Id,Thread_Id,Alloc_Flags,Start_Timestamp,End_Timestamp,Allocation_Size",
+        {"Operation": text("operation", "SCRATCH_MEMORY_")},
     ),
     stats=("scratch_memory_stats", "SCRATCH_MEMORY"),
 )
@@ -254,20 +245,11 @@ _SCRATCH = CsvFile(
 _COUNTERS = CsvFile(
     "counter_collection",
     ("counters_collection",),
-    (
-        _CALL,
-        *numbers("Dispatch_Id"),
-        _AGENT,
-        *numbers("Queue_Id"),
-        _PROCESS,
-        _THREAD,
-        *numbers("Grid_Size", "Kernel_Id"),
-        ("Kernel_Name", kernel("kernel_region", "kernel_name")),
-        *numbers("Workgroup_Size", "LDS_Block_Size"),
-        *_REGISTERS,
-        ("Counter_Name", text("counter_name")),
-        ("Counter_Value", number("value")),
-        *_TIMES,
+    _columns(
+        "Correlation_Id,Dispatch_Id,Agent_Id,Queue_Id,Process_Id,Thread_Id,Grid_Size,Kernel_Id,Kernel_Name,"
+        "Workgroup_Size,LDS_Block_Size,Scratch_Size,VGPR_Count,Accum_VGPR_Count,SGPR_Count,Counter_Name,Counter_Value,"
+        "Start_Timestamp,End_Timestamp",
+        {"Kernel_Name": kernel("kernel_region", "kernel_name")},
     ),
 )
 
@@ -295,7 +277,7 @@ def columns_read(view: str, files: Iterable[CsvFile] = FILES) -> tuple[str, ...]
     return tuple(dict.fromkeys(("id", "start", "end", *categories, *(name for cell in cells for name in cell.reads))))
 
 
-_DURATION = numbers("Duration")
+_DURATION = _columns("Duration")
 _NAMES = {"counter_collection": "counter_collection_trace"}
 
 _REGIONS = CsvFile(
@@ -305,7 +287,9 @@ _REGIONS = CsvFile(
 _GRAPHS = CsvFile(
     "graph_launch_trace",
     ("graph_launches",),
-    (*numbers("Queue_Id"), _THREAD, *numbers("Graph_Exec_Id", "Kernel_Dispatch_Count"), _CALL, *_TIMES, *_DURATION),
+    _columns(
+        "Queue_Id,Thread_Id,Graph_Exec_Id,Kernel_Dispatch_Count,Correlation_Id,Start_Timestamp,End_Timestamp,Duration"
+    ),
 )
 
 

@@ -61,6 +61,24 @@ def plain(redactor: Redactor, text: str) -> str:
     return redactor.document(text) if text[:1] in ("{", "[") else redactor.text(text)
 
 
+def _name(redactor: Redactor, text: str) -> str:
+    return redactor.name(text)
+
+
+_OF_NAMES = {
+    "rocpd_string": ("string",),
+    "rocpd_arg": ("type",),
+    "rocpd_info_agent": ("name", "product_name"),
+    "rocpd_info_kernel_symbol": ("kernel_name", "display_name"),
+    "rocpd_info_queue": ("name",),
+    "rocpd_info_stream": ("name",),
+    "rocpd_info_pmc": ("name", "symbol"),
+    "rocpd_memory_access": ("isa_instruction", "architecture"),
+    "rocpd_disassembly_data": ("instruction",),
+    "rocpd_pc_sampling": ("instruction", "instruction_type", "stall_reason"),
+}
+"""Table -> columns of names of functions and of other public things."""
+
 RULES: Mapping[tuple[str, str], Rule] = MappingProxyType(
     {
         ("rocpd_info_node", "hostname"): _named(Clue.HOST),
@@ -72,28 +90,8 @@ RULES: Mapping[tuple[str, str], Rule] = MappingProxyType(
         ("rocpd_arg", "name"): lambda redactor, text: redactor.argument(text),
         ("rocpd_arg", "value"): lambda redactor, text: redactor.value(text),
         ("rocpd_metadata", "value"): lambda redactor, text: redactor.value(text),
-        **dict.fromkeys(
-            (
-                ("rocpd_string", "string"),
-                ("rocpd_arg", "type"),
-                ("rocpd_info_agent", "name"),
-                ("rocpd_info_agent", "product_name"),
-                ("rocpd_info_kernel_symbol", "kernel_name"),
-                ("rocpd_info_kernel_symbol", "display_name"),
-                ("rocpd_info_queue", "name"),
-                ("rocpd_info_stream", "name"),
-                ("rocpd_info_pmc", "name"),
-                ("rocpd_info_pmc", "symbol"),
-                ("rocpd_memory_access", "isa_instruction"),
-                ("rocpd_memory_access", "architecture"),
-                ("rocpd_disassembly_data", "instruction"),
-                ("rocpd_pc_sampling", "instruction"),
-                ("rocpd_pc_sampling", "instruction_type"),
-                ("rocpd_pc_sampling", "stall_reason"),
-            ),
-            lambda redactor, text: redactor.name(text),
-        ),
         ("rocpd_memory_access", "code"): lambda _redactor, _text: "",
+        **{(base, column): _name for base, columns in _OF_NAMES.items() for column in columns},
     }
 )
 """(table, column) -> how its texts are redacted."""

@@ -89,29 +89,20 @@ def kernel(region: str, name: str) -> Cell:
     return Cell((region, name), make)
 
 
-def message() -> Cell:
-    """The message of a marker, else its function."""
-    return Cell(("name", "extdata"), lambda rows, _: marker_messages(rows))
+MESSAGE = Cell(("name", "extdata"), lambda rows, _: marker_messages(rows))
+"""The message of a marker, else its function."""
 
 
-def operation() -> Cell:
-    """`MEMORY_ALLOCATION_ALLOCATE`, `MEMORY_ALLOCATION_VMEM_FREE` …"""
-
-    def make(rows: ViewRows, _: ConvertOptions) -> Values:
-        pairs = zip(*(listed(rows.column(name)) for name in ("level", "type")), strict=True)
-        return Coded.of(_operation(level, kind) for level, kind in pairs)
-
-    return Cell(("level", "type"), make)
+def _operations(rows: ViewRows, _: ConvertOptions) -> Values:
+    """Return `MEMORY_ALLOCATION_ALLOCATE`, `MEMORY_ALLOCATION_VMEM_FREE` …"""
+    pairs = zip(*(listed(rows.column(name)) for name in ("level", "type")), strict=True)
+    return Coded.of(_operation(level, kind) for level, kind in pairs)
 
 
-def address() -> Cell:
-    """16 hexadecimal digits, an empty text where there is none."""
-
-    def make(rows: ViewRows, _: ConvertOptions) -> Values:
-        values = listed(rows.column("address"))
-        return ["" if v == NULL else f"0x{v & (1 << 64) - 1:016x}" if isinstance(v, int) else v for v in values]
-
-    return Cell(("address",), make)
+def _addresses(rows: ViewRows, _: ConvertOptions) -> Values:
+    """Return 16 hexadecimal digits of each, an empty text where there is none."""
+    values = listed(rows.column("address"))
+    return ["" if v == NULL else f"0x{v & (1 << 64) - 1:016x}" if isinstance(v, int) else v for v in values]
 
 
 def _operation(level: str | None, kind: str | None) -> str:
@@ -173,7 +164,7 @@ _CELLS: Mapping[str, Cell] = {
     "End_Timestamp": number("end"),
     **{f"{what}_Size_{d.upper()}": number(f"{what.lower()}_{d}") for what in ("Workgroup", "Grid") for d in "xyz"},
     "Allocation_Size": number("size"),
-    "Address": address(),
+    "Address": Cell(("address",), _addresses),
     "Counter_Name": text("counter_name"),
     "Counter_Value": number("value"),
 }
@@ -206,7 +197,7 @@ def _call_columns(function: Cell) -> tuple[Column, ...]:
 
 def _calls(kind: str, *categories: str) -> CsvFile:
     marker = kind == "marker"
-    columns = _call_columns(message() if marker else text("name"))
+    columns = _call_columns(MESSAGE if marker else text("name"))
     views = MARKER_SOURCES if marker else ("regions",)
     stats = (f"{kind}_api_stats", f"{kind.upper()}_API")
     return CsvFile(f"{kind}_api_trace", views, columns, categories, stats=stats)
@@ -226,7 +217,7 @@ _ALLOCATIONS = CsvFile(
     ("memory_allocations",),
     _columns(
         "Kind,Operation,Agent_Id,Allocation_Size,Address,Correlation_Id,Start_Timestamp,End_Timestamp",
-        {"Operation": operation()},
+        {"Operation": Cell(("level", "type"), _operations)},
     ),
     where=f"M.{NOT_SCRATCH}",  # scratch memory has a file of its own
     stats=("memory_allocation_stats", "MEMORY_ALLOCATION"),
@@ -281,7 +272,7 @@ _DURATION = _columns("Duration")
 _NAMES = {"counter_collection": "counter_collection_trace"}
 
 _REGIONS = CsvFile(
-    "regions_trace", ("regions",), (*_call_columns(message()), *_DURATION), stats=("regions_stats", "REGIONS")
+    "regions_trace", ("regions",), (*_call_columns(MESSAGE), *_DURATION), stats=("regions_stats", "REGIONS")
 )
 
 _GRAPHS = CsvFile(

@@ -150,9 +150,8 @@ class _Trace:
     def _rccl(self) -> list[tuple[str, int, int, int, dict[str, str]]]:
         """Return name, thread, start, end and arguments of the calls of RCCL, in order on each thread."""
         rows = self._in_part("""
-            SELECT N.string, T.tid, R.start, R."end", R.event_id FROM rocpd_region R JOIN rocpd_string N
-            ON N.id = R.name_id JOIN rocpd_info_thread T ON T.id = R.tid WHERE N.string GLOB 'nccl*'
-            AND R."end" >= R.start AND R.start > 0 ORDER BY T.tid, R.start, R.id""")
+            SELECT name, tid, start, "end", event_id FROM regions
+            WHERE name GLOB 'nccl*' AND duration >= 0 AND start > 0 ORDER BY tid, start, id""")
         # No index leads to arguments by their event: all are read, once.
         given = self._rows("SELECT event_id, name, value FROM rocpd_arg")
         arguments = by_key((event, (name, value)) for event, name, value in given)
@@ -161,18 +160,14 @@ class _Trace:
     def _ranges(self) -> list[Any]:
         """Return text, thread, start and end of the ranges of the program, in order."""
         return self._in_part("""
-            SELECT json_extract(E.extdata, '$.message'), T.tid, R.start, R."end" FROM rocpd_region R
-            JOIN rocpd_event E ON E.id = R.event_id JOIN rocpd_string C ON C.id = E.category_id
-            JOIN rocpd_info_thread T ON T.id = R.tid
-            WHERE C.string = 'MARKER_CORE_RANGE_API' AND R."end" >= R.start AND R.start > 0 ORDER BY R.start""")
+            SELECT json_extract(extdata, '$.message'), tid, start, "end" FROM regions
+            WHERE category = 'MARKER_CORE_RANGE_API' AND duration >= 0 AND start > 0 ORDER BY start, id""")
 
     def _kernels(self) -> Iterator[tuple[Any, ...]]:
         """Yield stack id, name, start, end, agent and stream of the dispatches that the trace has."""
         rows = self._in_part("""
-            SELECT E.stack_id, S.display_name, D.start, D."end", A.type_index, D.stream_id
-            FROM rocpd_kernel_dispatch D JOIN rocpd_event E ON E.id = D.event_id
-            JOIN rocpd_info_kernel_symbol S ON S.id = D.kernel_id JOIN rocpd_info_agent A ON A.id = D.agent_id
-            WHERE D."end" >= D.start AND D.start > 0 ORDER BY D.start""")
+            SELECT stack_id, name, start, "end", agent_type_index, stream_id FROM kernels
+            WHERE duration >= 0 AND start > 0 ORDER BY start, id""")
         for row in rows:
             if self._random.random() >= self._options.lost:
                 yield (row[0], bare_name(row[1]), *row[2:])
@@ -180,19 +175,15 @@ class _Trace:
     def _copies(self) -> list[Any]:
         """Return stack id, direction, start, end, agent, stream and bytes of copies, in order."""
         return self._rows("""
-            SELECT E.stack_id, N.string, C.start, C."end", COALESCE(D.type_index, S.type_index), C.stream_id, C.size
-            FROM rocpd_memory_copy C JOIN rocpd_event E ON E.id = C.event_id JOIN rocpd_string N ON N.id = C.name_id
-            LEFT JOIN rocpd_info_agent D ON D.id = C.dst_agent_id AND D.type = 'GPU'
-            LEFT JOIN rocpd_info_agent S ON S.id = C.src_agent_id AND S.type = 'GPU'
-            WHERE C."end" >= C.start AND C.start > 0 ORDER BY C.start""")
+            SELECT stack_id, name, start, "end", CASE 'GPU' WHEN dst_agent_type THEN dst_agent_type_index
+            WHEN src_agent_type THEN src_agent_type_index END, stream_id, size FROM memory_copies
+            WHERE duration >= 0 AND start > 0 ORDER BY start, id""")
 
     def _calls(self) -> list[Any]:
         """Return name, thread, start, end and stack id of the calls of HIP, in order."""
         return self._in_part("""
-            SELECT N.string, T.tid, R.start, R."end", E.stack_id FROM rocpd_region R
-            JOIN rocpd_string N ON N.id = R.name_id JOIN rocpd_event E ON E.id = R.event_id
-            JOIN rocpd_info_thread T ON T.id = R.tid WHERE N.string GLOB 'hip*' AND R."end" >= R.start AND R.start > 0
-            ORDER BY R.start""")
+            SELECT name, tid, start, "end", stack_id FROM regions WHERE name GLOB 'hip*' AND duration >= 0 AND start > 0
+            ORDER BY start, id""")
 
     def _event(
         self, kind: str, name: str, track: tuple[int, int], times: tuple[int, int], args: dict[str, Any]

@@ -122,7 +122,7 @@ def values_of(select: Select, piece: Piece) -> dict[str, Array]:
     return dict(zip(select.names, columns, strict=True))
 
 
-def _found(keys: Ints, values: Array, ids: Array) -> Values:
+def _values_at(keys: Ints, values: Array, ids: Array) -> Values:
     """Return the value of each id by the key that it is, nothing where there is none; of texts each that occurs."""
     row, known = np.zeros(len(ids), np.int64), np.zeros(len(ids), bool)
     if isinstance(ids, np.ndarray) and ids.dtype == np.int64:
@@ -161,7 +161,7 @@ class ReferenceTables:
         known = self._tables.setdefault(lookup.table, {})
         if lookup.column not in known:
             known |= self._read(lookup.table, known)
-        return _found(*known[lookup.column], ids)
+        return _values_at(*known[lookup.column], ids)
 
     def _read(self, table: str, known: Collection[str]) -> dict[str, tuple[Ints, Array]]:
         """Return the ids and values of columns, of the rows that have both."""

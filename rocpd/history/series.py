@@ -143,14 +143,14 @@ class _Model(NamedTuple):
         slopes = [] if self.slope is None else [np.maximum(place - self.slope, 0.0)]
         return np.column_stack([self.fixed, *slopes, *(np.where(place >= at, 1.0, 0.0) for at in self.steps)])
 
-    def with_found(self, change: _Found) -> _Model:
-        """Return the same with what a search found."""
+    def with_change(self, change: _Candidate) -> _Model:
+        """Return the same with a change that a search proposes."""
         if change.is_slope:
             return self._replace(slope=change.places[0])
         return self._replace(steps=tuple(sorted({*self.steps, *change.places})))
 
 
-class _Found(NamedTuple):
+class _Candidate(NamedTuple):
     """The changes that would explain most: steps at these places, or a slope from one on; the likelihood with it, the
     squares that it explains for each of `_RHOS`, and how often chance explains as much.
     """
@@ -168,7 +168,7 @@ def _selected(values: Floats, fixed: Floats) -> tuple[_Model, LevelStep | None]:
     most = min(_MOST_STEPS, len(values) // _RUNS_A_STEP)
     change = _best(values, model)
     while change.p < RARE and len(model.steps) < most:
-        model = model.with_found(change)
+        model = model.with_change(change)
         change = _best(values, model)
     model = _without_chance(values, model)
     model = _as_slope(values, model)
@@ -177,7 +177,7 @@ def _selected(values: Floats, fixed: Floats) -> tuple[_Model, LevelStep | None]:
     return model, LevelStep(change.places[0], 0.0, change.p) if is_doubtful else None
 
 
-def _best(values: Floats, model: _Model) -> _Found:
+def _best(values: Floats, model: _Model) -> _Candidate:
     """Return what would explain most of what a model leaves."""
     design = model.design()
     freedom = len(values) - design.shape[1] - 1
@@ -207,7 +207,7 @@ def _ahead(flags: Flags, width: int) -> Flags:
     return np.append(flags[width:], np.ones(min(width, len(flags)), bool))
 
 
-def _judged(gains: Floats, left: Floats, freedom: int, width: int) -> _Found:
+def _judged(gains: Floats, left: Floats, freedom: int, width: int) -> _Candidate:
     """Return the place that explains most; how often chance does is not said yet.
 
     Args:
@@ -224,10 +224,10 @@ def _judged(gains: Floats, left: Floats, freedom: int, width: int) -> _Found:
     best = float(likelihoods[rho]) - (_COST_OF_PAIRS if width else 0.0)
     is_some = gains[:, place].any()
     places = (place, place + width) if width else (place,)
-    return _Found(places, False, best if is_some else -math.inf, gains[:, place])
+    return _Candidate(places, False, best if is_some else -math.inf, gains[:, place])
 
 
-def _chance(change: _Found, left: Floats, freedom: int) -> float:
+def _chance(change: _Candidate, left: Floats, freedom: int) -> float:
     """Return how often chance explains as much at one place: Student's t, averaged over what rho may be."""
     if change.likelihood == -math.inf:
         return 1.0

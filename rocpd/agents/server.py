@@ -12,7 +12,7 @@ import os
 import secrets
 import socket
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,31 +34,21 @@ from rocpd.session import Session
 from rocpd.view.desk import Desk, ViewedJob
 
 
-@frozen
-class Admitted:
-    """The inputs that were named at the start.
+def meant(word: str | None, inputs: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the inputs that a word means, of those that were named at the start; links count where they lead.
 
-    Args:
-        inputs: files, folders and packages.
+    >>> meant(None, ("a.db", "b.db")), meant("b.db", ("a.db", "b.db"))
+    (('a.db', 'b.db'), ('b.db',))
+
+    Raises:
+        UsageError: it is neither an input nor below one, or there is none.
     """
-
-    inputs: tuple[str, ...]
-
-    def named(self, word: str | None) -> tuple[str, ...]:
-        """Return the inputs that a word means: all of them for None; links count where they lead.
-
-        >>> Admitted(("a.db", "b.db")).named(None)
-        ('a.db', 'b.db')
-
-        Raises:
-            UsageError: it is neither an input nor below one, or there is none.
-        """
-        if word is None or word in self.inputs:
-            return self.inputs if word is None else (word,)
-        path, roots = _real(word), [_real(each) for each in self.inputs]
-        if path is None or not any(root and path.is_relative_to(root) for root in roots):
-            raise UsageError(f"{visible(word)}: not among the inputs", f"they are {_listed(self.inputs)}")
-        return (os.fspath(path),)
+    if word is None or word in inputs:
+        return inputs if word is None else (word,)
+    path, roots = _real(word), map(_real, inputs)
+    if path is None or not any(root and path.is_relative_to(root) for root in roots):
+        raise UsageError(f"{visible(word)}: not among the inputs", f"they are {', '.join(map(visible, inputs[:10]))}")
+    return (os.fspath(path),)
 
 
 def _real(word: str) -> Path | None:
@@ -67,10 +57,6 @@ def _real(word: str) -> Path | None:
         return Path(word).resolve(strict=True)
     except (OSError, ValueError, RuntimeError):
         return None
-
-
-def _listed(inputs: Sequence[str]) -> str:
-    return ", ".join(visible(each) for each in inputs[:10])
 
 
 _ABOUT = """\
@@ -111,7 +97,6 @@ class Answering:
 
     def __init__(self, job: ViewedJob, limits: AgentLimits, store: str = "") -> None:
         self._job, self._limits, self._store = job, limits, store
-        self._admitted = Admitted(job.inputs)
         self._desk = Desk(job, limits.seats)
 
     def tool(self, name: str, arguments: Mapping[str, Any]) -> Document:
@@ -119,9 +104,9 @@ class Answering:
         try:
             words = dict(arguments)
             job = words.pop("job", None)
-            inputs = self._admitted.named(None if job is None else str(job))
+            inputs = meant(None if job is None else str(job), self._job.inputs)
             if name == "diff" and isinstance(words.get("base"), str):
-                words["base"], *_ = self._admitted.named(words["base"])
+                words["base"], *_ = meant(words["base"], self._job.inputs)
             question = asked(name, inputs, words, self._store)
             asked_of = ViewedJob(inputs, self._job.skip_bad)
             answer: Document = self._desk.ask(question, self._limits.seconds, asked_of).value

@@ -18,7 +18,7 @@ import pytest
 
 from rocpd.agents.document import MOST_BYTES
 from rocpd.agents.questions import QUESTIONS
-from rocpd.agents.server import Admitted
+from rocpd.agents.server import meant
 from rocpd.base import UsageError
 from rocpd.view.desk import ViewedJob
 from tests.agents.conftest import Call
@@ -105,12 +105,12 @@ def test_only_what_was_named_is_read(tmp_path: Path) -> None:
         folder.mkdir()
         (folder / "a.db").touch()
     (inside / "link.db").symlink_to(outside / "a.db")
-    admitted = Admitted((str(inside),))
-    assert admitted.named(str(inside / "a.db")) == (str(inside / "a.db"),)
+    inputs = (str(inside),)
+    assert meant(str(inside / "a.db"), inputs) == (str(inside / "a.db"),)
     words = [str(outside), str(inside / "link.db"), f"{inside}/../out/a.db", "/etc/passwd", "", "\0", "a" * 5000, "~"]
     for word in words:
         with pytest.raises(UsageError, match="not among the inputs"):
-            admitted.named(word)
+            meant(word, inputs)
 
 
 HOSTILE_SQL = (

@@ -73,31 +73,19 @@ _JOB = {"type": "string", "description": "One of the inputs, or a file or folder
 _SCHEME = "rocpd://"
 
 
-@frozen
-class AgentLimits:
-    """Limits of an answer.
-
-    Args:
-        seconds: after which the process that answers is ended.
-        seats: how many questions are answered at a time; others wait.
-    """
-
-    seconds: float = 300
-    seats: int = 4
-
-
 class Answering:
     """Answers questions on admitted inputs, each in a process of its own.
 
     Args:
         job: how the inputs are opened.
-        limits: what an answer may take.
+        limit_s: after so many seconds the process that answers is ended.
         store: the history of the job; empty: none.
+        seats: how many questions are answered at a time; others wait.
     """
 
-    def __init__(self, job: ViewedJob, limits: AgentLimits, store: str = "") -> None:
-        self._job, self._limits, self._store = job, limits, store
-        self._desk = Desk(job, limits.seats)
+    def __init__(self, job: ViewedJob, limit_s: float, store: str = "", seats: int = 4) -> None:
+        self._job, self._limit_s, self._store = job, limit_s, store
+        self._desk = Desk(job, seats)
 
     def tool(self, name: str, arguments: Mapping[str, Any]) -> Document:
         """Return the answer to a question, or `error` and `hint`."""
@@ -109,7 +97,7 @@ class Answering:
                 words["base"], *_ = meant(words["base"], self._job.inputs)
             question = asked(name, inputs, words, self._store)
             asked_of = ViewedJob(inputs, self._job.skip_bad)
-            answer: Document = self._desk.ask(question, self._limits.seconds, asked_of).value
+            answer: Document = self._desk.ask(question, self._limit_s, asked_of).value
             return answer
         except RocpdError as error:
             return {"error": _short(error.message), "hint": _short(error.hint or "")}
@@ -120,7 +108,7 @@ class Answering:
         Raises:
             RocpdError: there is no such resource, or the job cannot be read.
         """
-        text: str = self._desk.ask(ResourceText(uri), self._limits.seconds).value
+        text: str = self._desk.ask(ResourceText(uri), self._limit_s).value
         return text
 
     def close(self) -> None:

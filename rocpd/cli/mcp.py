@@ -38,7 +38,7 @@ def mcp(inputs: Inputs, asked: McpOptions) -> None:
     """
     if importlib.util.find_spec("mcp") is None:
         raise UsageError("the package mcp is not installed", "pip install 'rocpd[mcp]'")
-    from rocpd.agents.server import AgentLimits, Answering, serve_http, serve_stdio
+    from rocpd.agents.server import Answering, serve_http, serve_stdio
     from rocpd.session import connect
     from rocpd.view.desk import ViewedJob
 
@@ -47,7 +47,7 @@ def mcp(inputs: Inputs, asked: McpOptions) -> None:
     with connect(inputs.paths, skip_bad=inputs.skip_bad, on_note=note):
         pass  # what cannot be opened is said before a program asks
     job = ViewedJob(tuple(inputs.paths), inputs.skip_bad)
-    answering = Answering(job, AgentLimits(asked.seconds), asked.history)
+    answering = Answering(job, asked.seconds, asked.history)
     try:
         with until_ctrl_c():
             if asked.http:

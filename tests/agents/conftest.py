@@ -35,9 +35,9 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def answering(job: Path) -> Iterator[Answering]:
     """Who answers questions about the job."""
-    from rocpd.agents.server import AgentLimits, Answering
+    from rocpd.agents.server import Answering
 
-    made = Answering(ViewedJob((str(job),), jobs=1), AgentLimits(seconds=60, seats=2))
+    made = Answering(ViewedJob((str(job),), jobs=1), limit_s=60, seats=2)
     yield made
     made.close()
 

@@ -163,12 +163,12 @@ def test_calls_that_mean_harm(job: Path, tmp_path: Path) -> None:
     import anyio
     from mcp import Client
 
-    from rocpd.agents.server import AgentLimits, Answering, server_of
+    from rocpd.agents.server import Answering, server_of
 
     folder, out = tmp_path / "job", tmp_path / "out.db"
     shutil.copytree(job, folder)
     before, random = state_of(folder), np.random.default_rng(39)
-    answering = Answering(ViewedJob((str(folder),), jobs=1), AgentLimits(seconds=20, seats=2))
+    answering = Answering(ViewedJob((str(folder),), jobs=1), limit_s=20, seats=2)
     calls = [hostile_call(random, out) for _ in range(sized(24, 1000))]
     answers: list[Any] = []
 

@@ -154,7 +154,6 @@ def diff(
         rocpd diff after/ --history store/
     """
     from rocpd.compare.comparison import compare
-    from rocpd.compare.options import metric_of
     from rocpd.compare.run import Comparing, jobs_among
 
     metric = metric_of(asked.metric)

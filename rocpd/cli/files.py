@@ -126,11 +126,11 @@ def merge(
         ranks, files = len(session.ranks), len({rank.opening.path for rank in session.ranks})
     report_written(target, f"{amount(ranks, 'rank')} from {amount(files, 'file')}, ")
     if asked.summary:
-        from rocpd.cli.tables import Delivery, run_analyses
         from rocpd.facts.rank import Options
 
         with SelectionOptions().connect(Inputs((str(target),)), execution) as session:
-            Delivery(None, None, output, asked.limit).write(*run_analyses(session, [OVERVIEW], Options()))
+            shown = tables.run_analyses(session, [OVERVIEW], Options())
+            tables.Delivery(None, None, output, asked.limit).write(*shown)
 
 
 _RPD = ".rpd"

@@ -502,7 +502,7 @@ class KinetoRows:
         ends = [None if is_host is None else words.HOST.id if is_host else agent for is_host in hosts]
         for at, key in enumerate(() if is_set else ("fromDevice", "toDevice")):
             if isinstance(arguments.get(key), int):
-                ends[at] = self._agent({}, {"device": arguments[key]})
+                ends[at] = self._agents[arguments[key]]
         size = arguments.get("bytes", self._survey.copied.get(arguments.get("correlation", 0), 0))
         self._rows[MemoryCopies].append({
             "start": times[0], "end": times[1], "src_agent_id": ends[0], "dst_agent_id": ends[1], "name": name,
@@ -515,7 +515,7 @@ class KinetoRows:
         time, size, device = self._time(event["ts"]), arguments["Bytes"], arguments.get("Device Id", -1)
         is_gpu = arguments.get("Device Type") in _GPU_TYPES and device >= 0
         device = self._memory_is_on.get(device, device)
-        agent = self._agent({}, {"device": device}) if is_gpu else words.HOST.id
+        agent = self._agents[device] if is_gpu else words.HOST.id
         thread = self._threads[event.get("tid")]
         kind = "FREE" if size < 0 else "ALLOC"
         self._rows[MemoryAllocations].append({

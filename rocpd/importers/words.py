@@ -43,11 +43,6 @@ _NOTHING: Mapping[str, object] = MappingProxyType({})
 _API = (("hip", "HIP_RUNTIME_API"), ("hsa_", "HSA_CORE_API"), ("cuda", "CUDA_RUNTIME_API"), ("cu", "CUDA_DRIVER_API"))
 
 
-def agent_id(device: int) -> int:
-    """Return the id of the agent that is GPU number `device`; the host comes first."""
-    return device + 1
-
-
 def gpu(
     device: int,
     name: str | None = None,
@@ -68,7 +63,7 @@ def gpu(
     if memory is not None:
         known["mem_banks"] = [{"heap_type": 1, "size_in_bytes": memory}]
     vendor = vendor or next((word for word in ("AMD", "NVIDIA") if word.lower() in (name or "").lower()), None)
-    number = agent_id(device)
+    number = device + 1  # the host comes first
     return AgentInfo(
         number,
         type="GPU",

@@ -383,7 +383,7 @@ def _known_date(folder: Path, run: RunProfile) -> int | None:
     """Return the date that the newest summary of a run in a store has; None: there is none."""
     entries = []
     for path in folder.glob(f"{identity_of(run)}-*{ENDING}"):
-        with contextlib.suppress(_LeftOutError):
+        with contextlib.suppress(_LeftOutError, OSError):
             entries.append(_entry(path))
     return max(entries, key=_age).date if entries else None
 
@@ -423,6 +423,8 @@ def read(folder: Path) -> Stored:
                 wrong["not of a history"].append(name)
         except _LeftOutError as error:
             wrong[str(error)].append(name)
+        except OSError as error:
+            wrong[f"cannot be read: {error.strerror}"].append(name)
     problems = [f"{few(some, _FEW)}: left out: {why}" for why, some in wrong.items()]
     if not entries:
         hint = "; ".join(problems) or "`rocpd history add STORE RUN` adds one"
@@ -438,12 +440,9 @@ class _LeftOutError(Exception):
 
 
 def _entry(path: Path) -> RunEntry:
-    try:
-        with path.open("rb") as file:
-            line = file.readline()
-            size = os.fstat(file.fileno()).st_size
-    except OSError as error:
-        raise _LeftOutError(f"cannot be read: {error.strerror}") from error
+    with path.open("rb") as file:
+        line = file.readline()
+        size = os.fstat(file.fileno()).st_size
     head = _object(line, "rocpd_history")
     try:
         entry = entry_of(head, path)
@@ -455,10 +454,7 @@ def _entry(path: Path) -> RunEntry:
 
 
 def _labels(path: Path) -> Mapping[str, Any]:
-    try:
-        content = _object(path.read_bytes(), "rocpd_labels")
-    except OSError as error:
-        raise _LeftOutError(f"cannot be read: {error.strerror}") from error
+    content = _object(path.read_bytes(), "rocpd_labels")
     is_whole = isinstance(content.get("labels"), dict) and isinstance(content.get("added"), int)
     if not is_whole or not isinstance(content.get("run"), str):
         raise _LeftOutError("not of a history")

@@ -289,6 +289,8 @@ def check(options: JobOptions) -> None:
         raise UsageError(
             f"schema version {options.version}: not one that can be written", f"one of {', '.join(VERSIONS)}"
         )
+    if options.kineto and options.faults:
+        raise UsageError("kineto: it would be read from damaged files", "leave --faults or --kineto out")
     _check_layout(options)
 
 

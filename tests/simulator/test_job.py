@@ -100,9 +100,10 @@ def test_identity_follows_the_plan(tmp_path: Path) -> None:
         ({"seed": -1}, "seed -1"),
         ({"profile": "mpi"}, "profile mpi"),
         ({"version": "2.0"}, "schema version 2.0"),
+        ({"faults": True, "kineto": Path("traces")}, "kineto: it would be read from damaged files"),
     ],
 )
-def test_impossible_options_are_refused(change: dict[str, int], words: str, tmp_path: Path) -> None:
+def test_impossible_options_are_refused(change: dict[str, object], words: str, tmp_path: Path) -> None:
     options = dataclasses.replace(JobOptions(tmp_path / "new"), **change)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match=words) as caught:
         simulate(options)

@@ -10,6 +10,7 @@ import apsw
 import pytest
 
 import rocpd
+from rocpd.federate.open import numbering
 from tests.build import TraceBuilder
 from tests.conftest import Cli, OpenJob
 
@@ -90,6 +91,37 @@ def test_machines_with_other_gpus_are_of_other_runs(
         file.execute(f"UPDATE {table} SET {change} WHERE type = 'GPU'")
     with rocpd.connect(paths) as session:
         assert [each.run for each in session.ranks] == runs
+
+
+@pytest.mark.parametrize(
+    ("kernels", "later", "runs"),
+    [
+        ("gg", LATE, [0, 1]),
+        ("gg", (850, 1000), [0, 0]),  # clocks that show one time are likely one
+        ("nn", LATE, [0, 0]),
+        ("gn", LATE, [0, 1]),
+    ],
+)
+def test_machines_whose_files_name_no_command(
+    kernels: str, later: tuple[int, int], runs: list[int], open_job: OpenJob
+) -> None:
+    job = [rank(n, (EARLY, later)[n], host="ab"[n], command=None) for n in (0, 1)]
+    for process, kernel, (start, end) in zip(job, kernels, (EARLY, later), strict=True):
+        process.kernel({"g": "gemm", "n": "ncclDevKernel_Generic_1"}[kernel], start + 10, end - 10)
+    assert [each.run for each in open_job(*job).ranks] == runs
+
+
+def test_gpus_are_read_where_several_machines_know_no_mpi_rank(
+    monkeypatch: pytest.MonkeyPatch, open_job: OpenJob
+) -> None:
+    asked: list[str] = []
+    names_of = numbering._names
+    monkeypatch.setattr(numbering, "_names", lambda rank, *what: asked.append(what[0]) or names_of(rank, *what))
+    for job in ([rank(0), rank(1)], [rank(0, host="a", **mpi(0)), rank(1, host="b", **mpi(1))]):
+        open_job(*job)
+    assert asked == []
+    open_job(rank(0, host="a"), rank(1, host="b"))
+    assert asked == ["rocpd_info_agent"] * 2
 
 
 def test_runs_do_not_depend_on_the_order_of_files(tmp_path: Path) -> None:

@@ -216,9 +216,12 @@ def test_grids_of_module_launches_are_work_items_already(tmp_path: Path) -> None
 def test_nodes_of_a_merged_file_are_told_apart(tmp_path: Path) -> None:
     rpd = RpdBuilder(tmp_path / "a.rpd", schema=3)
     for node in range(2):
-        rpd.kernel("gemm", 100, 200, pid=node * 10_000_000 + 7, gpu=node * 1000 + 2)
+        rpd.kernel("gemm", 100 + 400 * node, 200 + 400 * node, pid=node * 10_000_000 + 7, gpu=node * 1000 + 2)
     with rocpd.connect(rpd.close()) as session:
-        assert [(rank.pid, rank.hostname) for rank in session.ranks] == [(7, "a.rpd"), (7, "a.rpd node 1")]
+        assert [(rank.pid, rank.hostname, rank.run) for rank in session.ranks] == [
+            (7, "a.rpd", 0),
+            (7, "a.rpd node 1", 0),
+        ]
         assert session.sql("SELECT agent_abs_index FROM kernels").fetchall() == [(2,), (2,)]
 
 

@@ -131,7 +131,7 @@ class Rank:
         by_id: base names of tables whose `id` is the number of the row.
         window: that of which the file holds the rows, where it was merged from one.
         clock: name of the clock that its times are of, such as `CLOCK_REALTIME`; None where the file does not say.
-        gpus: architectures of the GPUs that it saw, where it has no MPI rank.
+        source: digest of the trace that it was imported from, as others may be; None: it was not.
     """
 
     number: int
@@ -155,7 +155,7 @@ class Rank:
     by_id: frozenset[str] = frozenset()
     window: StoredWindow | None = None
     clock: str | None = None
-    gpus: frozenset[str | None] = frozenset()
+    source: str | None = None
 
     def __repr__(self) -> str:
         """Return what tells it from other ranks, not every column of its tables."""
@@ -398,17 +398,8 @@ def _rank(connection: apsw.Connection, opening: Opening, suffix: str, form: _For
         by_id=form.by_id,
         window=StoredWindow.read(metadata.get("rocpd_metadata" + suffix, ())),
         clock=next((value for tag, value in rows if tag == "clock"), None),
-        gpus=_gpus(connection, tables, suffix) if mpi_rank is None else frozenset(),
+        source=next((value for tag, value in rows if tag == "import::source_digest"), None),
     )
-
-
-def _gpus(connection: apsw.Connection, tables: _Tables, suffix: str) -> frozenset[str | None]:
-    """Return the architectures of the GPUs that a process saw; importers may know only the number of a GPU."""
-    if not {"type", "name"} <= {*tables.get("rocpd_info_agent", ())}:
-        return frozenset()
-    agents = quote_name("rocpd_info_agent" + suffix)
-    sql = f"SELECT DISTINCT CAST(name AS BLOB) FROM {agents} WHERE type = 'GPU' AND name GLOB 'gfx*'"
-    return frozenset(decoded(name) for (name,) in connection.execute(sql))
 
 
 def _number(value: object) -> int | None:

@@ -1,12 +1,14 @@
 """Relations of the ranks of a job: the same in two files, of one machine, their numbers and runs.
 
 Goes by what their files say of processes; of ranks that share a table suffix it reads the tables, to tell those that
-occur in two inputs from others. Never drops a rank whose rows differ, and never reads an event of others.
+occur in two inputs from others, of several machines that say too little their GPUs and kernels. Never drops a rank
+whose rows differ, and never reads an event of others.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,8 +17,10 @@ from contextlib import closing
 from rocpd.base import Row, by_key
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.open.opening import as_input_error
+from rocpd.federate.result import decoded
 from rocpd.schema.quote import quote_name
 from rocpd.schema.rules.events import MEASURED
+from rocpd.schema.rules.kernel_categories import is_communication, load
 from rocpd.schema.versions import suffix_of
 
 _CLOCKS_DIFFER_NS = 600 * 10**9  # of machines whose clocks show the date: more is another time
@@ -161,11 +165,11 @@ def with_runs(ranks: Sequence[Rank]) -> tuple[Rank, ...]:
         taken: list[_Run] = []
         for part in map(_Run.of, _at_one_time(machine)):
             run = next((run for run in runs if run not in taken and run.may_be_of(part)), None)
-            if run is None:
-                run = _Run()
-                runs.append(run)
-            run.add(part)
-            taken.append(run)
+            if run:
+                run.add(part)
+            else:
+                runs.append(part)
+            taken.append(run or part)
     if len(runs) < 2 or _are_parts_of_one([run.members for run in runs]):
         return tuple(ranks)
     runs.sort(key=lambda run: min(rank.number for rank in run.members))
@@ -195,40 +199,65 @@ class _Run:
         members: the processes.
         mpi_ranks: theirs.
         commands: theirs, without numbers.
+        sources: the traces that they were imported from.
         lived: first start and last end of those whose clock shows the date [ns]; None: no clock does.
-        gpus: the architectures of their GPUs; nothing where that is not known.
     """
 
-    members: list[Rank] = dataclasses.field(default_factory=list)
-    mpi_ranks: set[int] = dataclasses.field(default_factory=set)
-    commands: set[str | None] = dataclasses.field(default_factory=set)
-    lived: tuple[int, int] | None = None
-    gpus: frozenset[str | None] = frozenset()
+    members: list[Rank]
+    mpi_ranks: set[int]
+    commands: set[str | None]
+    sources: set[str]
+    lived: tuple[int, int] | None
 
     @classmethod
     def of(cls, ranks: list[Rank]) -> _Run:
         """Return what ran on one machine at one time."""
         lived = _whole_life(rank.life for rank in ranks if rank.has_date)
         mpi_ranks = {rank.mpi_rank for rank in ranks if rank.mpi_rank is not None}
-        gpus = frozenset().union(*(rank.gpus for rank in ranks))
-        return cls(ranks, mpi_ranks, set(map(_command, ranks)), lived, gpus)
+        return cls(ranks, mpi_ranks, set(map(_command, ranks)), {rank.source for rank in ranks if rank.source}, lived)
+
+    @functools.cached_property
+    def gpus(self) -> set[str]:
+        """The architectures of the GPUs of processes without an MPI rank; importers may know only their numbers."""
+        without = (rank for rank in self.members if rank.mpi_rank is None)
+        names = (_names(rank, "rocpd_info_agent", "name", "type") for rank in without)
+        return {name for of_rank in names for name, kind in of_rank if kind == "GPU" and name.startswith("gfx")}
+
+    @functools.cached_property
+    def has_collectives(self) -> bool:
+        """Whether a process has kernels that communicate."""
+        categories = load(None)
+        names = (_names(rank, "rocpd_info_kernel_symbol", "display_name") for rank in self.members)
+        return any(is_communication(categories.of(name)) for of_rank in names for (name,) in of_rank)
 
     def add(self, part: _Run) -> None:
         """Add what ran on another machine."""
+        self.gpus |= part.gpus
         self.members += part.members
         self.mpi_ranks |= part.mpi_ranks
         self.commands |= part.commands
-        self.gpus |= part.gpus
+        self.sources |= part.sources
         self.lived = _whole_life((self.lived, part.lived))
 
     def may_be_of(self, part: _Run) -> bool:
-        """Whether both ran one job: one command, MPI ranks of their own; without these, GPUs and time alike."""
-        if self.commands.isdisjoint(part.commands) or not self.mpi_ranks.isdisjoint(part.mpi_ranks):
+        """Whether both ran one job: one command, MPI ranks of their own; without these, GPUs and time alike.
+
+        Where no command is known, they are of one trace, or both communicate, or have lived at one time.
+        """
+        commands = self.commands & part.commands
+        if not commands or not self.mpi_ranks.isdisjoint(part.mpi_ranks):
             return False
-        if self.mpi_ranks and part.mpi_ranks:
+        if (self.mpi_ranks and part.mpi_ranks) or not self.sources.isdisjoint(part.sources):
             return True
         are_others = self.gpus and part.gpus and self.gpus.isdisjoint(part.gpus)
-        return not are_others and self._may_have_met(part)
+        if are_others or not self._may_have_met(part):
+            return False
+        return commands != {None} or (self.has_collectives and part.has_collectives) or self._overlaps(part)
+
+    def _overlaps(self, part: _Run) -> bool:
+        """Whether processes of both lived at one time, were their clocks one."""
+        lives, others = ([rank.life for rank in run.members if rank.life] for run in (self, part))
+        return any(max(start, first) <= min(end, last) for start, end in lives for first, last in others)
 
     def _may_have_met(self, part: _Run) -> bool:
         """Whether both had processes at one time, as far as their clocks show the date."""
@@ -236,6 +265,16 @@ class _Run:
             return True
         (start, end), (other_start, other_end) = self.lived, part.lived
         return max(start, other_start) - min(end, other_end) <= _CLOCKS_DIFFER_NS
+
+
+def _names(rank: Rank, base: str, *columns: str) -> list[tuple[str, ...]]:
+    """Return the text of some columns of a table; nothing where the file lacks one."""
+    if not set(columns) <= {*rank.tables.get(base, ())}:
+        return []
+    texts = ", ".join(f"CAST({quote_name(column)} AS BLOB)" for column in columns)
+    with closing(rank.opening.connect()) as connection, as_input_error(rank.opening.path):
+        rows = connection.execute(f"SELECT DISTINCT {texts} FROM {quote_name(base + rank.suffix)}").fetchall()
+        return [tuple(decoded(text) or "" for text in row) for row in rows]
 
 
 def _whole_life(lives: Iterable[tuple[int, int] | None]) -> tuple[int, int] | None:

@@ -514,9 +514,6 @@ def _grid(grid: Grid) -> str:
     return f"{x}x{y}x{z}/{'x'.join(map(str, group))}"
 
 
-_CANCEL = 3  # times the difference: parts that change by so much together cancel each other
-
-
 @frozen
 class Attribution:
     """Where a difference comes from.
@@ -534,11 +531,6 @@ class Attribution:
     categories: Mapping[str, Difference] = field(default_factory=dict)
     paths: Mapping[str, Difference] = field(default_factory=dict)
     operators: Mapping[str, Difference] = field(default_factory=dict)
-
-    @property
-    def cancels(self) -> bool:
-        """Whether parts change by far more than the unit."""
-        return sum(abs(part.change) for part in self.parts.values()) > _CANCEL * abs(self.unit.change)
 
     @property
     def like_for_like(self) -> float:

@@ -28,7 +28,7 @@ from rocpd.compare.calls import LEAST_TIME, CallDifference, compare_calls, is_ot
 from rocpd.compare.decision import ChangeVerdict, Decision, decide, holm, mann_whitney
 from rocpd.compare.options import MEMORY, STEP, DiffMetric, DiffOptions
 from rocpd.compare.problems import new_and_gone
-from rocpd.compare.run_profile import PLURALS, STEPS, WINDOW, RankUse, RunProfile, on_both_sides
+from rocpd.compare.run_profile import COMMUNICATION, PLURALS, STEPS, WINDOW, RankUse, RunProfile, on_both_sides
 from rocpd.facts.communication.collectives import listed
 from rocpd.facts.short_names import kernel_name
 from rocpd.federate.select.filters import LEFT_OUT
@@ -201,7 +201,8 @@ class Subject:
         counted: how many of what there are on both sides.
         decision: whether it changed.
         common: what both sides have; empty: nothing.
-        paired: unit by unit of which both sides are compared, whose median change is none of medians; empty: none.
+        paired: unit by unit of which both sides, ranks of one run, are compared; empty: they are no ranks.
+        apart: in which units they are far apart, where they are alike in others; empty: in none.
     """
 
     measured: str
@@ -209,6 +210,7 @@ class Subject:
     decision: Decision
     common: str = ""
     paired: str = ""
+    apart: str = ""
 
 
 @frozen
@@ -360,7 +362,9 @@ def _findings(comparison: Comparison, base: Sequence[RunProfile], new: Sequence[
         yield from _changed_overlap(comparison, base, new) if has_units else ()
         yield from _changed_calls(comparison) if are_apart else ()
         yield from _critical(base, new) if are_apart else ()
-        if comparison.metric.name == STEP and (steps := outlying_steps(base, new)):
+        if comparison.subject.apart:
+            yield Finding(comparison.subject.apart, "diff.steps", Verdict.NOTE, Confidence.CERTAIN)
+        elif comparison.metric.name == STEP and (steps := outlying_steps(base, new)):
             text, is_all = steps
             grown = _grown(comparison) if is_all else ""
             yield Finding(f"{text}{grown}", "diff.steps", Verdict.NOTE, Confidence.CERTAIN)
@@ -373,7 +377,7 @@ def _findings(comparison: Comparison, base: Sequence[RunProfile], new: Sequence[
     if comparison.subject.common:
         text = f"on both sides: {comparison.subject.common}; nothing differs from itself"
         yield Finding(text, "diff.both-sides", Verdict.UNKNOWN, Confidence.CERTAIN)
-    if comparison.comparability.is_enough and comparison.attribution.cancels and comparison.attribution.unit.change:
+    if comparison.comparability.is_enough and _cancels(comparison) and sum(_changes(comparison).values()):
         text = "parts cancel: they change by more than three times as much as the whole"
         yield Finding(text, "diff.cancels", Verdict.PROBLEM, Confidence.CERTAIN)
 
@@ -384,6 +388,7 @@ def _guids(runs: Sequence[RunProfile]) -> set[str]:
 
 _MOST_PARTS, _MOST_OF_IT = 4, 0.8  # parts that are named; of the change: of parts that make so much no more are named
 _BY_FAR = 3  # times as much as any other rank
+_CANCEL = 3  # times the difference: parts that change by so much together cancel each other
 _OF_VERDICT = {ChangeVerdict.SLOWER: Verdict.PROBLEM, ChangeVerdict.UNCLEAR: Verdict.UNKNOWN}
 
 
@@ -441,11 +446,12 @@ def _compared(comparison: Comparison) -> Finding:
 
 def _explained(comparison: Comparison) -> Iterator[Finding]:
     """Yield which parts most of a change lies in, and the rank that changed by far more than any other."""
-    change = comparison.attribution.unit.change
+    changes = _changes(comparison)
+    change = sum(changes.values())
     is_asked = comparison.metric.name == STEP and comparison.verdict is not ChangeVerdict.SAME
-    if not is_asked or not change or comparison.attribution.cancels:
+    if not is_asked or not change or _cancels(comparison):
         return
-    alike = {part: row.change for part, row in comparison.attribution.parts.items() if row.change * change > 0}
+    alike = {part: by for part, by in changes.items() if by * change > 0}
     ordered = sorted(alike, key=lambda part: -abs(alike[part]))
     before = accumulate((abs(alike[part]) for part in ordered), initial=0)  # what parts before it make
     most = [part for part, made in zip(ordered, before, strict=False) if made < _MOST_OF_IT * abs(change)]
@@ -461,12 +467,25 @@ def _explained(comparison: Comparison) -> Iterator[Finding]:
 
 def _grown(comparison: Comparison) -> str:
     """Say which part makes most of the change of the whole; nothing where several do."""
-    change, parts = comparison.attribution.unit.change, comparison.attribution.parts
-    most = max(parts, key=lambda part: parts[part].change * change, default=None)
-    if most is None or abs(parts[most].change) < _MOST_OF_IT * abs(change):
+    changes = _changes(comparison)
+    change = sum(changes.values())
+    most = max(changes, key=lambda part: changes[part] * change, default=None)
+    if most is None or abs(changes[most]) < _MOST_OF_IT * abs(change):
         return ""
     how = "longer" if change > 0 else "shorter"
-    return f"; mostly {most}, {readable(abs(parts[most].change), 'ns')} {how}"
+    return f"; mostly {most}, {readable(abs(changes[most]), 'ns')} {how}"
+
+
+def _changes(comparison: Comparison) -> dict[str, int]:
+    """Return how much longer each part is that counts; ranks are compared by their time without communication."""
+    parts = comparison.attribution.parts.items()
+    return {part: row.change for part, row in parts if not (comparison.subject.paired and part in COMMUNICATION)}
+
+
+def _cancels(comparison: Comparison) -> bool:
+    """Whether parts change by far more than the whole."""
+    changes = _changes(comparison).values()
+    return sum(map(abs, changes)) > _CANCEL * abs(sum(changes))
 
 
 def _with_article(comparison: Comparison) -> str:

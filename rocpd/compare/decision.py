@@ -199,6 +199,7 @@ _NORMAL = NormalDist()
 _CONFIDENCE = 0.95  # of intervals
 _WIDEST = math.log(1e3)  # of an interval, each way: one that is wider says nothing
 _RARE = 0.01  # what chance explains so rarely is likely
+_FEWEST_ALIKE, _FAR = 5, 6  # steps that are alike; deviations of these to those that are not
 _SURE = 4  # runs a side, from which on a verdict is certain
 _NO_ERROR = Chance([1.0], [0.0], [1])
 
@@ -347,7 +348,35 @@ def decide_ranks(base: Sequence[float], new: Sequence[float], options: DiffOptio
         return unclear
     differences = _logarithms(new) - _logarithms(base)
     chance = together([of_level(differences)]) if differences.any() else _NO_ERROR
-    return _decided(unclear, math.exp(float(np.median(differences))), chance, needs_rare=True)
+    decided = _decided(unclear, math.exp(float(np.median(differences))), chance, needs_rare=True)
+    if decided.verdict is not ChangeVerdict.UNCLEAR or not (apart := steps_apart(base, new, options)):
+        return decided
+    verdict = ChangeVerdict.SLOWER if new[apart[0]] > base[apart[0]] else ChangeVerdict.FASTER
+    return replace(decided, verdict=verdict, reason="")  # some steps are longer and some are not: no median says that
+
+
+def steps_apart(base: Sequence[float], new: Sequence[float], options: DiffOptions) -> list[int]:
+    """Return the places of steps in which both sides are far apart, where they are alike in others; else none.
+
+    Alike means by less than the margin, far apart by a gap that is wide beside how the other steps deviate.
+
+    >>> steps_apart([10] * 8, [10, 16, 10.1, 15, 9.9, 16, 10, 10], DiffOptions())
+    [1, 3, 5]
+
+    Args:
+        base, new: the values of both, of the same steps.
+        options: the margin.
+    """
+    differences, margin = _logarithms(new) - _logarithms(base), math.log1p(options.margin / 100)
+    fewest = max(_FEWEST_ALIKE, math.ceil(_FEW * len(differences)))
+    for sign in (1, -1):
+        ordered = np.sort(sign * differences)
+        for count in range(fewest, len(ordered)):
+            least = max(margin, _FAR * float(ordered[:count].std()))
+            is_alike = np.count_nonzero(np.abs(ordered[:count]) <= margin) >= fewest
+            if is_alike and ordered[count] - ordered[count - 1] > least:
+                return np.flatnonzero(sign * differences >= ordered[count]).tolist()
+    return []
 
 
 def _nothing_yet(medians: Sequence[Sequence[float]], options: DiffOptions) -> Decision:

@@ -7,12 +7,13 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
+from statistics import median
 from typing import TypeAlias
 
 from rocpd.base import Progress, UsageError, frozen
 from rocpd.compare.baseline import is_baseline, load_baseline
 from rocpd.compare.comparison import Comparison, Subject, compare, long_steps
-from rocpd.compare.decision import decide_ranks, decide_steps
+from rocpd.compare.decision import decide_ranks, decide_steps, steps_apart
 from rocpd.compare.options import MEMORY, STEP, DiffMetric, DiffOptions, metric_of
 from rocpd.compare.run_profile import (
     PLURALS,
@@ -29,6 +30,7 @@ from rocpd.federate.federation import Federation, Notes, OnNote
 from rocpd.federate.select.filters import number_ranges
 from rocpd.importers import importer_of
 from rocpd.summary.reading import Reading, Tables
+from rocpd.table.human import readable
 
 OpenSide: TypeAlias = Callable[[Sequence[str]], AbstractContextManager[Federation]]
 """Opens inputs as one job."""
@@ -36,6 +38,7 @@ OpenSide: TypeAlias = Callable[[Sequence[str]], AbstractContextManager[Federatio
 OTHERS = "others"
 """Stands for all steps, or ranks, that are not compared with them."""
 
+_MOST_LISTED = 8  # steps and spans of them
 _ALONE = (".rpdb", ".yaml")
 
 
@@ -186,6 +189,7 @@ class Comparing:
             decide_ranks(base.samples[STEP], new.samples[STEP], self.options),
             _common("rank", against_them, chosen),
             run.about.unit,
+            _apart(base, new, self.options),
         )
         return compare([base], [new], self.options, DiffMetric(), subject)
 
@@ -257,6 +261,20 @@ def _without(unit: str, long: Sequence[int]) -> str:
         return ""
     one = len(long) == 1
     return f", {unit if one else PLURALS[unit]} {listed(long)} left out as far longer than the others"
+
+
+def _apart(base: RunProfile, new: RunProfile, options: DiffOptions) -> str:
+    """Say in which units ranks are far apart, where they are alike in others, and by how much; empty: in none."""
+    apart = steps_apart(base.samples[STEP], new.samples[STEP], options)
+    if not apart:
+        return ""
+    pairs = list(zip(base.samples[STEP], new.samples[STEP], strict=True))
+    by = median(after - before for before, after in map(pairs.__getitem__, apart))
+    ratios = [after / before for at, (before, after) in enumerate(pairs) if at not in apart and before]
+    rest = round((median(ratios) - 1) * 100, 1) + 0.0  # no -0.0
+    which = listed([new.numbers[at] for at in apart], _MOST_LISTED).replace(",", ", ")
+    how, units = "longer" if by > 0 else "shorter", f"{new.units} {PLURALS[new.unit]}"
+    return f"{readable(abs(by), 'ns')} {how} in {len(apart)} of {units}: {which}; in the others {rest:+.1f} %"
 
 
 def _common(what: str, base: Sequence[int], new: Sequence[int]) -> str:

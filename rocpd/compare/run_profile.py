@@ -63,6 +63,9 @@ COMPUTE, TRANSFER, WAITING, UNMATCHED, COPIES = (
     "exposed copies",
 )
 
+COMMUNICATION = (TRANSFER, WAITING, UNMATCHED)
+"""The parts that are exposed communication."""
+
 IDLE = "idle: "
 """In front of the causes of idle time."""
 

@@ -301,7 +301,8 @@ def _waterfall(comparison: Comparison, width: int) -> _Section:
     rows.append(("new", None, unit.new, _signed(unit.change), ""))
     times = [Head(name, "ns") for name in ("base_ns", "new_ns", "change_ns")]
     heads = [Head("part"), *times, Head("", is_drawn=True)]
-    title = f"Where the difference is, per {comparison.unit}, on the critical rank (means)"
+    where = "" if comparison.subject.paired else ", on the critical rank"
+    title = f"Where the difference is, per {comparison.unit}{where} (means)"
     return _Section(title, "The changes of the parts add up to that of the whole.", heads, rows)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 import rocpd
 from rocpd.compare.run_profile import without_repeated
 from rocpd.compare.tables import TABLES, document_of
-from rocpd.simulator import JobOptions, plan
+from rocpd.simulator import JobOptions, conditions, plan
 from tests.blame.cases import Case, made
 from tests.blame.generator import Plant, Shape
 from tests.compare.test_pairs import RUN
@@ -94,6 +95,28 @@ def test_ranks_compare_by_what_they_do_themselves(tmp_path: Path, cli: Cli) -> N
     document = verdict(cli, tmp_path / "job", "--rank", "1,3")
     assert document["verdict"] == "slower"
     assert document["change_percent"] == pytest.approx(9, abs=1)
+
+
+@pytest.mark.parametrize("every", [2, 3])
+def test_a_rank_that_is_slow_in_half_of_the_steps(
+    every: int, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conditions, "INTERMITTENT_EVERY", every)
+    options = JobOptions(tmp_path / "job", ranks=4, steps=20, plant="intermittent")
+    rocpd.simulate(options.out, ranks=4, steps=20, plant="intermittent")
+    (fact,) = plan(options).facts
+    document = verdict(cli, options.out, "--rank", str(fact.rank))
+    texts = {finding["rule"]: finding["text"] for finding in document["findings"]}  # type: ignore[attr-defined]
+    slow = range(1, 20, every)
+    said = re.fullmatch(
+        r"(.*) ms longer in (\d+) of 20 steps: ([^…]*).*; in the others [+-]0\.\d %", texts["diff.steps"]
+    )
+    assert said
+    assert 1.8 < float(said[1]) < 2.1
+    assert (int(said[2]), said[3].strip()) == (len(slow), ", ".join(map(str, slow[:8])))
+    assert (document["verdict"], document["reason"]) == ("slower", None)
+    assert re.search(r"longer: compute", texts["diff.explained"])
+    assert "diff.cancels" not in texts
 
 
 def test_what_is_different_in_a_slow_step(job: Path, cli: Cli) -> None:

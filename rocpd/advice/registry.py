@@ -33,6 +33,7 @@ RULES: tuple[Rule, ...] = (
     kernels.KERNEL_OCCUPANCY,
     kernels.KERNEL_RESOURCES,
     kernels.KERNEL_UNSTABLE,
+    kernels.KERNEL_BESIDE,
     kernels.KERNEL_FIRST_TOUCH,
     kernels.KERNEL_BANDWIDTH,
     kernels.KERNEL_STRIDED,

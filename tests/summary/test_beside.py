@@ -50,3 +50,10 @@ def test_runs_beside_communication_compare_with_those_alone(
         assert said == [
             "kernels take 120 us longer beside communication than alone, 8.7 % of the time of all kernels, most in gemm"
         ]
+
+
+def test_advice_says_as_much(open_job: OpenJob) -> None:
+    (finding,) = [each for each in open_job(job(130_000)).advise().findings if each.rule == "kernel.beside"]
+    assert finding.text == (
+        "kernels of rank 0 take 120 us longer beside communication than alone, 11 % of the compute time, most in gemm"
+    )

@@ -12,6 +12,7 @@ from rocpd.advice.case import COUNTERS, KERNELS, CannotLookError, Case, Row, sho
 from rocpd.advice.rule import Need, Rule, Threshold
 from rocpd.base import amount
 from rocpd.summary.findings import Confidence, Finding
+from rocpd.table.human import readable
 
 
 def _kernel_grid(case: Case) -> Iterator[Finding]:
@@ -155,6 +156,39 @@ KERNEL_UNSTABLE = Rule(
     "(`rocpd summary variability JOB --sequence 1`), the input, or the clock (`amd-smi monitor`; `amd-smi set "
     "--perf-determinism` holds it still).",
     reference="https://rocm.docs.amd.com/projects/amdsmi/en/latest/how-to/amdsmi-cli-tool.html",
+)
+
+
+def _kernel_beside(case: Case) -> Iterator[Finding]:
+    rows = case.computing("kernel-shapes")
+    known = [row for row in rows if row["beside_ns"] is not None]
+    some(known, "no kernel runs beside communication and often enough alone")
+    longer, every = (sum(int(row[column]) for row in of) for column, of in (("beside_ns", known), ("total_ns", rows)))
+    share = longer * 100 / every if every else 0.0
+    if share < case.limits["least_percent"]:
+        return
+    worst = max(known, key=lambda row: int(row["beside_ns"]))
+    text = (
+        f"kernels of rank {case.job.critical} take {readable(longer, 'ns')} longer beside communication than alone, "
+        f"{share:.2g} % of the compute time, most in {short(worst['name'])}"
+    )
+    evidence = {"name": worst["name"], "beside_ns": longer, "total_ns": every}
+    yield case.finding(text, case.of_compute(share), evidence, Confidence.HINT)
+
+
+KERNEL_BESIDE = Rule(
+    id="kernel.beside",
+    asks="does communication slow the kernels that run beside it?",
+    fires="on the critical rank the median run beside communication is longer than that of runs alone, over all runs "
+    "beside it by {least_percent} % of the compute time or more. Gains at most that time: communication takes "
+    "its part of the GPU wherever it runs",
+    look=_kernel_beside,
+    needs=(Need("kernel-shapes", KERNELS), Need("budget", KERNELS)),
+    thresholds=(Threshold("least_percent", 2.0, "share of the compute time of the critical rank"),),
+    shown_by="rocpd summary kernel-shapes JOB --by rank",
+    action="Let communication take less of the GPU while they run: fewer channels (NCCL_MAX_NCHANNELS), as long as "
+    "transfers stay hidden, or start it beside kernels that are bound by arithmetic, not by memory.",
+    reference="https://rocm.docs.amd.com/projects/rccl/en/latest/how-to/rccl-usage-tips.html",
 )
 
 

@@ -157,6 +157,21 @@ def slow_beyond(lengths: Sequence[float], times: float = SLOW, deviations: float
     return max(times * usual, usual + deviations * median(abs(each - usual) for each in lengths))
 
 
+def late_ends(lengths: Sequence[float], periods: Sequence[float]) -> list[int]:
+    """Return the places of steps that are not slow, with slow time after them, before the next one begins.
+
+    >>> late_ends([9, 9, 9, 9, 30], [10, 10, 50, 10, 31])
+    [2]
+
+    Args:
+        lengths: of the steps without warm-up, from start to end.
+        periods: of the same, from start to the start of the next.
+    """
+    bounds = slow_beyond(lengths), slow_beyond(periods)
+    pairs = enumerate(zip(lengths, periods, strict=True))
+    return [at for at, (length, period) in pairs if period > bounds[1] and length <= bounds[0]]
+
+
 class _Begun(NamedTuple):
     """Facts that are read of each rank before all else: its steps, the agents that it uses, products of its GPUs."""
 

@@ -132,3 +132,14 @@ def test_separate_runs_have_a_line_each(open_job: OpenJob) -> None:
         "run 1: 1 rank; 300 ns of GPUs: 67 % compute, 33 % exposed copies; train b",
         "`--by run` divides tables, `--rank` chooses the ranks of one run",
     ]
+
+
+def test_time_between_steps_is_told_where_no_step_is_slow(open_job: OpenJob) -> None:
+    """`diff --step 2` calls the step slow: it goes from start to start."""
+    trace = TraceBuilder()
+    for step, start in enumerate((0, 110, 220, 630, 740, 850)):
+        trace.region(f"step {step}", 1000 + start, 1100 + start, category="MARKER_CORE_RANGE_API")
+        trace.kernel("gemm", 1010 + start, 1090 + start)
+    texts = [finding.text for finding in open_job(trace).summary("overview").findings]
+    assert "310 ns pass between step 2 and the next one: 2.82 times the median step" in texts
+    assert "no slow step: none of 6 takes 1.2 times the median" in texts

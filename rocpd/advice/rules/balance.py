@@ -11,11 +11,11 @@ from rocpd.advice.case import CLOCKS, KERNELS, RANKS, STEPS, CannotLookError, Ca
 from rocpd.advice.rule import Need, Rule, Threshold
 from rocpd.advice.rules.communication import has_more_work
 from rocpd.facts.communication.collectives import listed
-from rocpd.facts.units import DEVIATIONS, LEAST_STEPS, SLOW, slow_beyond
+from rocpd.facts.units import DEVIATIONS, LEAST_STEPS, SLOW, late_ends, slow_beyond
 from rocpd.replay.changes import Change, without
 from rocpd.summary.counters.samples import CLOCK
 from rocpd.summary.findings import Confidence, Finding
-from rocpd.summary.time.steps import IDLE, how_grown
+from rocpd.summary.time.steps import IDLE, how_grown, pause_after
 from rocpd.table.human import readable
 
 _GREW = "grew", "grew_by_ns", "grew_in", "grew_rank", "grew_host", "grew_ranks"
@@ -85,6 +85,12 @@ _IN_STEP = {
 """Part that grew most in a slow step -> where to look besides."""
 
 
+_IN_PAUSE = (
+    "Look at what the host does then: checkpoint, validation, input, garbage collection. `rocpd summary idle-calls "
+    "JOB` says it, with the --start and --end below."
+)
+
+
 def _step_outlier(case: Case) -> Iterator[Finding]:
     rows = [row for row in case.rows("steps") if row["over_median"] is not None and not row["is_warm_up"]]
     limits = case.limits
@@ -96,6 +102,21 @@ def _step_outlier(case: Case) -> Iterator[Finding]:
     slow = sorted((row for row in rows if float(row["mean_ns"]) > bound), key=lambda row: -float(row["mean_ns"]))
     if slow:
         yield _slow_steps(case, slow, median(times), sum(times), len(rows))
+    periods = [float(row["period_ns"] or row["mean_ns"]) for row in rows]
+    if late := late_ends(times, periods):
+        yield _pauses(case, [rows[at] for at in late], median(periods), sum(periods))
+
+
+def _pauses(case: Case, late: Sequence[Row], usual: float, total: float) -> Finding:
+    """Return the time between steps that is far longer than usual; a replay counts it to the step that it delays."""
+    pauses = [float(row["period_ns"]) - float(row["mean_ns"]) for row in late]
+    longest, row = max(zip(pauses, late, strict=True), key=lambda each: each[0])
+    text = pause_after(str(row["step"]), longest, usual) + (f"; so after {len(late) - 1} more" if len(late) > 1 else "")
+    evidence = {"steps": [], "after": [row["step"] for row in late], "pause_ns": longest, "median_ns": usual}
+    gain = (sum(float(row["period_ns"]) for row in late) - usual * len(late)) * 100 / total
+    window = int(row["at_ns"] + row["mean_ns"]), int(row["at_ns"] + row["period_ns"])
+    found = case.finding(text, gain, evidence, Confidence.CERTAIN, {"rank": None})
+    return replace(found, step=str(row["step"]), window=window, action=_IN_PAUSE)
 
 
 def _slow_steps(case: Case, slow: Sequence[Row], typical: float, total: float, count: int) -> Finding:
@@ -163,7 +184,7 @@ STEP_OUTLIER = Rule(
     id="step.outlier",
     asks="are some steps much slower than most?",
     fires="a step, warm-up aside, takes more than {times_median} times the median and more than {deviations} median "
-    "deviations above it. Gains what such steps take above the median",
+    "deviations above it; or so much time, from start to start, is between steps. Gains what is above the median",
     look=_step_outlier,
     without=_usual_steps,
     needs=(Need("steps", STEPS),),

@@ -19,7 +19,7 @@ from rocpd.base.boundary import each_for_itself
 from rocpd.facts.communication.collectives import listed
 from rocpd.facts.rank import By
 from rocpd.facts.short_names import kernel_name
-from rocpd.facts.units import LEAST_STEPS, SLOW, products_of_ranks, slow_beyond
+from rocpd.facts.units import LEAST_STEPS, SLOW, late_ends, products_of_ranks, slow_beyond
 from rocpd.federate.federation import Federation
 from rocpd.schema.rules.kernel_categories import is_communication, load
 from rocpd.summary.communication.exposed import split_of
@@ -30,7 +30,7 @@ from rocpd.summary.registry import joined_analyses
 from rocpd.summary.result import Field, Summary, by_name, table_of
 from rocpd.summary.run import Function, Known, known_tables, tables_alone, tables_of_some
 from rocpd.summary.time import gpu_time
-from rocpd.summary.time.steps import how_grown
+from rocpd.summary.time.steps import how_grown, pause_after
 from rocpd.table.human import readable
 
 _KERNELS, _STEPS, _LOSSES, _RUNS = 8, 3, 3, 8
@@ -69,7 +69,9 @@ _PATIENCE_S = 1.5  # of people who see nothing but a bar
 _LONG_S = 3.0  # reading that takes no longer ends soon enough by itself
 _FEWEST_RANKS = 2  # that say something about a job
 _OF_ALL = frozenset({"trace", "ranks"})  # analyses that compare ranks
-_EARLY = frozenset({"step.outlier", "gpu.idle", "gpu.compute", "comm.exposed", "copy.exposed", "job.startup"})
+_EARLY = frozenset(
+    {"step.outlier", "step.pause", "gpu.idle", "gpu.compute", "comm.exposed", "copy.exposed", "job.startup"}
+)
 """Rules of findings that stand before all ranks were read."""
 _JUDGED = ("trace", "ranks", "budget", "idle")  # analyses whose findings have a place of their own; others come last
 _EXPOSED = ("comm.overlap", "comm.exposed", "copy.exposed")
@@ -268,6 +270,8 @@ def _slow_steps(tables: Mapping[str, Summary]) -> Iterator[Finding]:
     who = ("grew_rank", "grew_host", "grew_ranks")
     columns = ("is_warm_up", "step", "over_median", *who, "grew", "grew_by_ns", "grew_in")
     rows = [row[1:] for row in _whole_steps(tables, *columns) if not row[0]]
+    lasting = _whole_steps(tables, "is_warm_up", "step", "mean_ns", "period_ns")
+    yield from _pauses([row[1:] for row in lasting if not row[0]])
     over = [row[1] for row in rows]
     bound = slow_beyond(over)
     slow = sorted((row for row in rows if row[1] > bound), key=lambda row: -row[1])
@@ -282,6 +286,15 @@ def _slow_steps(tables: Mapping[str, Summary]) -> Iterator[Finding]:
             text += f", {where}: {how_grown(grew, grew_by, name)}"
         evidence = {"over_median": times, "steps": len(rows)}
         yield Finding(text, "step.outlier", Verdict.PROBLEM, Confidence.CERTAIN, rank, step, evidence=evidence)
+
+
+def _pauses(steps: Sequence[Row]) -> Iterator[Finding]:
+    """Yield the longest of the pauses after steps that are slow by these; `steps`: text, length and period of each."""
+    late = [steps[at] for at in late_ends(*([row[column] for row in steps] for column in (1, 2)))]
+    for step, length, period in sorted(late, key=lambda row: row[1] - row[2])[:_STEPS]:
+        text = pause_after(step, period - length, median(row[2] for row in steps))
+        evidence = {"pause_ns": period - length, "steps": len(steps)}
+        yield Finding(text, "step.pause", Verdict.PROBLEM, Confidence.CERTAIN, step=step, evidence=evidence)
 
 
 def _computing(tables: Mapping[str, Summary]) -> Iterator[Finding]:

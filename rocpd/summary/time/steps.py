@@ -40,6 +40,15 @@ def how_grown(grew: str, by: float, name: str | None) -> str:
     return f"{PARTS[grew]} {readable(by, 'ns')} longer{f', most in {shown}' if shown else kernels_alike}"
 
 
+def pause_after(step: str, pause: float, usual: float) -> str:
+    """Say how long nothing of a step goes on after it [ns], and how long a step usually takes.
+
+    >>> pause_after("step 6", 3e6, 1e6)
+    '3.00 ms pass between step 6 and the next one: 3.00 times the median step'
+    """
+    return f"{readable(pause, 'ns')} pass between {step} and the next one: {pause / usual:.2f} times the median step"
+
+
 @dataclass
 class Phase:
     """Markers whose texts differ in numbers only; ranks are added in place, which copying sums would make quadratic.

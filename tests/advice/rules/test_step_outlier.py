@@ -35,3 +35,13 @@ def test_it_names_what_can_be_the_reason(grew: str, clocks: list[Cells], hint: s
     assert finding.action
     assert hint in finding.action
     assert ("input" in finding.action) == (grew == "idle")
+
+
+def test_time_between_steps_is_a_pause() -> None:
+    rows = [{"step": f"step {at}", "at_ns": at, "mean_ns": 1e6, "max_ns": 1e6, "over_median": 1.0} for at in range(6)]
+    periods = [{**row, "period_ns": 4e6 if at == 3 else 1.1e6} for at, row in enumerate(rows)]
+    (finding,) = found(STEP_OUTLIER, {"steps": periods})
+    assert finding.text == "3.00 ms pass between step 3 and the next one: 2.73 times the median step"
+    assert finding.gain_percent == pytest.approx(290 / 9.5)
+    assert (finding.step, finding.window) == ("step 3", (1_000_003, 4_000_003))
+    assert STEP_OUTLIER.without(finding) == []

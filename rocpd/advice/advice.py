@@ -89,8 +89,9 @@ def gain(finding: Finding) -> str:
     """Return what a finding gains: `26 %`, `up to 26 %` where that may be nothing; a dash where it costs no time."""
     if finding.gain_percent is None:
         return "-"
-    least, _ = finding.gain_bounds or (0.0, 0.0)
-    return f"{'' if round(least) > 0 else 'up to '}{max(0.0, finding.gain_percent):.0f} %"
+    least, most = finding.gain_bounds or (0.0, finding.gain_percent)
+    said = f"{finding.gain_percent:.0f}" if round(least) > 0 else f"up to {max(0.0, most):.0f}"
+    return f"{said} %"
 
 
 def bounds(finding: Finding) -> str:

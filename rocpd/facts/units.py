@@ -158,7 +158,7 @@ def slow_beyond(lengths: Sequence[float], times: float = SLOW, deviations: float
 
 
 def late_ends(lengths: Sequence[float], periods: Sequence[float]) -> list[int]:
-    """Return the places of steps that are not slow, with slow time after them, before the next one begins.
+    """Return the places of steps after which so much time passes that the next one is late, as after a slow step.
 
     >>> late_ends([9, 9, 9, 9, 30], [10, 10, 50, 10, 31])
     [2]
@@ -167,9 +167,9 @@ def late_ends(lengths: Sequence[float], periods: Sequence[float]) -> list[int]:
         lengths: of the steps without warm-up, from start to end.
         periods: of the same, from start to the start of the next.
     """
-    bounds = slow_beyond(lengths), slow_beyond(periods)
+    least = slow_beyond(periods) - median(lengths) if lengths else math.inf
     pairs = enumerate(zip(lengths, periods, strict=True))
-    return [at for at, (length, period) in pairs if period > bounds[1] and length <= bounds[0]]
+    return [at for at, (length, period) in pairs if period - length > least]
 
 
 class _Begun(NamedTuple):

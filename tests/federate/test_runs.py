@@ -108,7 +108,9 @@ def test_machines_whose_files_name_no_command(
     job = [rank(n, (EARLY, later)[n], host="ab"[n], command=None) for n in (0, 1)]
     for process, kernel, (start, end) in zip(job, kernels, (EARLY, later), strict=True):
         process.kernel({"g": "gemm", "n": "ncclDevKernel_Generic_1"}[kernel], start + 10, end - 10)
-    assert [each.run for each in open_job(*job).ranks] == runs
+    session = open_job(*job)
+    assert [each.run for each in session.ranks] == runs
+    assert session.summary("overview").findings[0].text.rpartition("; ")[2] == "AMD Instinct MI300X"  # no commands
 
 
 def test_gpus_are_read_where_several_machines_know_no_mpi_rank(

@@ -217,7 +217,7 @@ def job_finding(session: Federation, tables: Mapping[str, Summary]) -> Finding:
         *sorted(products, key=lambda product: (-products[product], product))[:2],
         *([f"{amount(len(steps), 'step')}, median {readable(median(steps), 'ns')}"] if steps else []),
         *([f"{len(warm_up)} more of warm-up"] if warm_up and steps else []),
-        *(commands if is_one or len(commands) == 1 else [amount(len(commands), "command")])[:1],
+        *([amount(len(commands), "command")] if not is_one and len(commands) > 1 else commands)[:1],
     ]
     evidence = {"ranks": len(job), "hosts": hosts, "steps": len(steps)}
     return Finding("; ".join(parts), JOB, Verdict.NONE, Confidence.CERTAIN, evidence=evidence)
@@ -271,7 +271,8 @@ def _slow_steps(tables: Mapping[str, Summary]) -> Iterator[Finding]:
     columns = ("is_warm_up", "step", "over_median", *who, "grew", "grew_by_ns", "grew_in")
     rows = [row[1:] for row in _whole_steps(tables, *columns) if not row[0]]
     lasting = _whole_steps(tables, "is_warm_up", "step", "mean_ns", "period_ns")
-    yield from _pauses([row[1:] for row in lasting if not row[0]])
+    if not any(finding.rule == "trace.clocks" for finding in _findings(tables, "trace")):  # a clock that was set jumps
+        yield from _pauses([row[1:] for row in lasting if not row[0]])
     over = [row[1] for row in rows]
     bound = slow_beyond(over)
     slow = sorted((row for row in rows if row[1] > bound), key=lambda row: -row[1])
@@ -289,7 +290,7 @@ def _slow_steps(tables: Mapping[str, Summary]) -> Iterator[Finding]:
 
 
 def _pauses(steps: Sequence[Row]) -> Iterator[Finding]:
-    """Yield the longest of the pauses after steps that are slow by these; `steps`: text, length and period of each."""
+    """Yield the longest pauses after steps, where they are slow; `steps`: text, length and period of each."""
     late = [steps[at] for at in late_ends(*([row[column] for row in steps] for column in (1, 2)))]
     for step, length, period in sorted(late, key=lambda row: row[1] - row[2])[:_STEPS]:
         text = pause_after(step, period - length, median(row[2] for row in steps))

@@ -377,7 +377,8 @@ def _findings(comparison: Comparison, base: Sequence[RunProfile], new: Sequence[
     if comparison.subject.common:
         text = f"on both sides: {comparison.subject.common}; nothing differs from itself"
         yield Finding(text, "diff.both-sides", Verdict.UNKNOWN, Confidence.CERTAIN)
-    if comparison.comparability.is_enough and _cancels(comparison) and sum(_changes(comparison).values()):
+    changes, least = _changes(comparison).values(), comparison.decision.margin * comparison.attribution.unit.base
+    if comparison.comparability.is_enough and _cancels(comparison) and sum(changes) and sum(map(abs, changes)) > least:
         text = "parts cancel: they change by more than three times as much as the whole"
         yield Finding(text, "diff.cancels", Verdict.PROBLEM, Confidence.CERTAIN)
 

@@ -349,10 +349,12 @@ def decide_ranks(base: Sequence[float], new: Sequence[float], options: DiffOptio
     differences = _logarithms(new) - _logarithms(base)
     chance = together([of_level(differences)]) if differences.any() else _NO_ERROR
     decided = _decided(unclear, math.exp(float(np.median(differences))), chance, needs_rare=True)
-    if decided.verdict is not ChangeVerdict.UNCLEAR or not (apart := steps_apart(base, new, options)):
+    is_told = decided.verdict in (ChangeVerdict.SLOWER, ChangeVerdict.FASTER)
+    change = sum(new) / sum(base) - 1
+    if is_told or abs(change) <= unclear.margin or not steps_apart(base, new, options):
         return decided
-    verdict = ChangeVerdict.SLOWER if new[apart[0]] > base[apart[0]] else ChangeVerdict.FASTER
-    return replace(decided, verdict=verdict, reason="")  # some steps are longer and some are not: no median says that
+    verdict = ChangeVerdict.SLOWER if change > 0 else ChangeVerdict.FASTER  # in some steps, which no median says
+    return replace(decided, verdict=verdict, confidence=Confidence.HINT, reason="")
 
 
 def steps_apart(base: Sequence[float], new: Sequence[float], options: DiffOptions) -> list[int]:

@@ -377,8 +377,7 @@ def _findings(comparison: Comparison, base: Sequence[RunProfile], new: Sequence[
     if comparison.subject.common:
         text = f"on both sides: {comparison.subject.common}; nothing differs from itself"
         yield Finding(text, "diff.both-sides", Verdict.UNKNOWN, Confidence.CERTAIN)
-    changes, least = _changes(comparison).values(), comparison.decision.margin * comparison.attribution.unit.base
-    if comparison.comparability.is_enough and _cancels(comparison) and sum(changes) and sum(map(abs, changes)) > least:
+    if comparison.comparability.is_enough and _cancels(comparison):
         text = "parts cancel: they change by more than three times as much as the whole"
         yield Finding(text, "diff.cancels", Verdict.PROBLEM, Confidence.CERTAIN)
 
@@ -484,9 +483,10 @@ def _changes(comparison: Comparison) -> dict[str, int]:
 
 
 def _cancels(comparison: Comparison) -> bool:
-    """Whether parts change by far more than the whole."""
+    """Whether parts change by far more than the whole, and by more than the margin."""
     changes = _changes(comparison).values()
-    return sum(map(abs, changes)) > _CANCEL * abs(sum(changes))
+    least = comparison.decision.margin * comparison.attribution.unit.base
+    return sum(map(abs, changes)) > max(least, _CANCEL * abs(sum(changes)))
 
 
 def _with_article(comparison: Comparison) -> str:

@@ -65,6 +65,7 @@ _UNHINDERED = 10  # one of so many launches waits for no room in its queue
 _FOR_SOMETHING = 100_000  # at the end of waits so long, what ends just before is no chance [ns]
 _PART = 5  # of a call that waits for its copy, or that synchronises: so much of it at most comes after that
 _NEARLY = 0.8  # of the pauses of a thread
+_NEARLY_ALL = 0.95  # of the operations that are queued on a stream
 _SYNCHRONISES, _COPIES = (list(HostCall).index(kind) for kind in (HostCall.SYNCHRONISE, HostCall.COPY))
 _NEVER = np.iinfo(np.int64).max
 _AHEAD = 3  # operations of a stream that may be launched before what waits for an earlier one of it
@@ -564,13 +565,15 @@ class _Drawing:
         some, waited = some[~overlaps], waited[~overlaps]
         queued = (self.launched[some] < self.before[some] - AT_ONCE) & (waited >= 0) & (waited < AT_ONCE)
         usual = _usual(waited[queued], _EXPLAINED)
+        # What starts no later behind the one before it than queued ones do waits for nothing else.
+        self.at_most = int(np.quantile(waited[queued], _NEARLY_ALL)) if queued.any() else 0
         self._keep(ends[self.previous[some]], begins[some], waited, usual, Edge.STREAM)
 
     def _between_streams(self, begins: Ints, ends: Ints) -> None:
         """Add the edges between streams that are inferred."""
         ops, known = self.ops, self.call >= 0
         returned = self._launch_times()
-        own = np.maximum(self.before, np.where(known, returned, NULL))
+        own = np.maximum(self.before + self.at_most, np.where(known, returned, NULL))
         number = _nth_in_step((ops.name, ops.stream), self.step, ops.start)
         kind = _place_of((ops.name, ops.stream), number, self._before_them())
         at_once = np.full(len(ops), AT_ONCE)

@@ -115,7 +115,7 @@ def _found(job: JobGraph, rank: int, is_copy: bool) -> Ints:
 
 
 @pytest.mark.soak(30)
-@pytest.mark.parametrize("layout", sized(["tensor and data"], list(LAYOUTS)))
+@pytest.mark.parametrize("layout", sized(["tensor and data", "pipeline"], list(LAYOUTS)))
 def test_operations_wait_for_what_the_graph_says(layout: str, tmp_path: Path) -> None:
     """Of each kind of edge that binds, 95 of 100 are found, and 95 of 100 that are found are right."""
     counts: Counter[tuple[Edge | None, Edge | None]] = Counter()

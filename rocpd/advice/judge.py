@@ -324,10 +324,9 @@ def _critical_rank(
     findings = tables["ranks"].findings if "ranks" in tables else ()
     guilty = (each for each in findings if each.rule == STRAGGLER and each.verdict is Verdict.PROBLEM)
     if blamed := next(guilty, None):
-        host = blamed.evidence.get("hostname")
-        suspects = [
-            rank.number for rank in session.ranks if blamed.rank == rank.number or (host and rank.hostname == host)
-        ]
+        host, several = (blamed.evidence.get(name) for name in ("hostname", "together"))
+        named = several if isinstance(several, list) else [blamed.rank]
+        suspects = [rank.number for rank in session.ranks if rank.number in named or (host and rank.hostname == host)]
         shares = {rank: share for rank, share in shares.items() if rank in suspects} or shares
     return min(shares, key=lambda rank: (shares[rank].get("exposed communication", 0.0), rank), default=None)
 

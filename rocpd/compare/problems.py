@@ -15,7 +15,7 @@ from rocpd.summary.run import Function, known_tables
 
 _RULES = (STRAGGLER, LEAK)
 _ANALYSES: Mapping[str, Function] = {"ranks": ranks, "allocation-sites": allocation_sites}
-_WHAT = ("hostname", "link", "mainly", "call", "marker")  # in the evidence: what a finding is about beside a rank
+_WHAT = ("hostname", "cause", "mainly", "call", "marker")  # in the evidence: what a finding is about beside a rank
 
 
 Answered: TypeAlias = Mapping[str, Mapping[str, str]]

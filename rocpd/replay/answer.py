@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from rocpd.base import amount, by_key, frozen
-from rocpd.replay.causes import MATCHED_AT_LEAST, WELL_MATCHED
+from rocpd.replay.causes import WELL_MATCHED, Blame
 from rocpd.replay.changes import Change
-from rocpd.replay.denied import Denied
 from rocpd.table.human import readable
 
 VERSION = 1
@@ -82,17 +81,17 @@ class WhatIf:
         steps: how many steps count; 0: no two are marked, and the whole job is one.
         matched: share of the time in communication kernels whose partners are known.
         together: with all changes.
+        found: what the job loses, and to what.
         each: with each cause that was found, and without each large part of what a step waits for, which `together`
             leaves as it is, the largest gain first; nothing where changes were asked for.
-        denied: the rank of which it is not known what it costs; None: there is no such rank.
         marked_ns: how long a step takes from its marker's start to its end, the mean [ns]; without steps: the job.
     """
 
     steps: int
     matched: float
     together: Prediction
+    found: Blame
     each: tuple[Prediction, ...] = ()
-    denied: Denied | None = None
     marked_ns: float = 0.0
 
     def document(self) -> dict[str, Any]:
@@ -104,7 +103,7 @@ class WhatIf:
             "matched_percent": self.matched * 100,
             **_fields(self.together),
             "causes": causes,
-            "not_known": str(self.denied) if self.denied else None,
+            "not_known": str(self.found.denied) if self.found.denied else None,
         }
 
     def __str__(self) -> str:
@@ -126,17 +125,18 @@ def _fields(prediction: Prediction) -> dict[str, Any]:
 
 def _lines(answer: WhatIf) -> Iterator[str]:
     """Yield at most ten lines."""
-    together, unit = answer.together, "a mean step" if answer.steps else "the whole job"
+    together, found, unit = answer.together, answer.found, "a mean step" if answer.steps else "the whole job"
     takes = readable(together.step_ns, "ns")
     if together.changes:
         would = readable(together.predicted_step_ns, "ns")
         yield f"{unit} of {takes} would take {would}: {_less(together.gain)} ({_between(together)})"
         yield f"  {together}"
     else:
-        judged = "rank, host, link, step" if answer.matched >= MATCHED_AT_LEAST else "step"
-        yield f"{unit} takes {takes}: no {judged}, call or gap was found that costs 1 % of it"
-    if answer.denied:
-        yield f"not known: {answer.denied}"
+        *kinds, rest = (*found.judged, found.not_judged) if found.is_matched else ("",)
+        judged = "".join(f"{kind}, " for kind in kinds)
+        yield f"{unit} takes {takes}: no {judged}step, call or gap was found that costs 1 % of it{rest}"
+    if found.denied:
+        yield f"not known: {found.denied}"
     if binds := list(_bound(together)):
         yield f"{'then it' if together.changes else 'it'} waits for {', '.join(binds)}"
     others = [each for each in answer.each if each.changes != together.changes]

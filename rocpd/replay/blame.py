@@ -21,7 +21,7 @@ from rocpd.facts.communication.collectives import listed
 from rocpd.facts.timeline import COMPUTE, COPIES, owned
 from rocpd.facts.units import LEAST_STEPS, slow_beyond
 from rocpd.replay import trend
-from rocpd.replay.causes import OF_COMPUTE, OF_HOST, PARTS, STALLS, Blame, Cause, CauseKind
+from rocpd.replay.causes import OF_COMPUTE, OF_HOST, PARTS, STALLS, Blame, Cause, CauseKind, together
 from rocpd.replay.chance import LEAST_TO_TELL, LIKELY, chance_among, chance_of
 from rocpd.replay.denied import denied
 from rocpd.replay.excess import Excess, are_alike
@@ -30,6 +30,7 @@ from rocpd.replay.points import Edge, Point, add_to, no_times, places_of
 
 _LEAST = 0.01  # of a step, that a cause costs
 _TRIED = 6  # ranks, hosts and links that are tried, those first that take longest beyond what is usual
+_TOGETHER = 24  # ranks that may hide each other
 _MOST_CAUSES = 10
 _MOST_STEPS = 8
 _SHOWN = 0.1  # of what a step lost: where nothing grew by that much, nothing is said to have grown
@@ -90,13 +91,10 @@ class Blaming:
                 break
             causes.append(replace(cause, behind=tuple(range(len(causes)))))
             self._remove(cause)
-        causes += self._hidden_by_each_other(len(causes))
+        causes = together(causes + self._hidden_by_each_other(len(causes)))
         usual = self.spent(self.job.replay_without(self._beyond_usual()))
         self.removed, self.hosts, self.own = self.nothing(), None, None
-        causes = [
-            replace(cause, alone=self._cost_alone(cause) if cause.behind or self._late else cause.cost)
-            for cause in causes
-        ]
+        causes = list(map(self._with_cost_alone, causes))
         lost = self.step_ns - usual / len(self.steps)
         every, known, more = self._computing
         self.job.give_back()
@@ -114,6 +112,7 @@ class Blaming:
             self._unmet,
             denied(self.job, self._meets, self._longer_of(causes), self.step_ns),
             bool((np.bincount(self.beyond.shapes) > 1).any()),
+            sum(link.is_inferred for link in self.job.links),
         )
 
     def _remove(self, cause: Cause) -> None:
@@ -130,45 +129,43 @@ class Blaming:
         Args:
             before: how many causes are removed.
         """
-        least, count = _LEAST * self.step_ns, len(self.steps)
+        least = _LEAST * self.step_ns
         some: list[_Candidate] = []
-        for each in sorted(self._candidates(), key=lambda each: -each.most):
+        for each in sorted(self._candidates(_TOGETHER), key=lambda each: -each.most):
             is_other = each.kind is CauseKind.LINK or not any(
                 set(each.ranks) & set(other.ranks) for other in some if other.kind is not CauseKind.LINK
             )
-            if is_other and each.most // count >= least:
+            if is_other and each.most // len(self.steps) >= least:
                 cause = self._cause(each)
                 # Ranks that compute longer now and then may have more to do in these steps, such as a hot expert.
                 if cause.is_clear and (cause.stalled <= STALLS or cause.mainly == OF_HOST):
                     some.append(each)
         while len(some) > 1:
-            every = self._time_without(some)
-            costs = [self._time_without([other for other in some if other is not each]) - every for each in some]
-            kept = [each for each, cost in zip(some, costs, strict=True) if cost // count >= least]
+            kept = [each for each, cost in zip(some, self._costs_last(some), strict=True) if cost >= least]
             if len(kept) == len(some):
-                return self._behind_each_other(some, costs, before)
+                return self._behind_each_other(together(list(map(self._cause, some))), before)
             some = kept
         return []
 
-    def _time_without(self, candidates: Iterable[_Candidate]) -> int:
-        """Return how long all steps take without some candidates, and what is removed [ns]."""
-        return self.spent(self.job.replay_without(self.removed, *map(self._less, candidates)))
+    def _costs_last(self, some: Sequence[_Candidate | Cause]) -> list[int]:
+        """Return what each of some candidates costs of a step once the others, and what is removed, are gone [ns]."""
+        less = list(map(self._less, some))
+        of_all = self.spent(self.job.replay_without(self.removed, *less))
+        others = ([*less[:number], *less[number + 1 :]] for number in range(len(less)))
+        without = (self.spent(self.job.replay_without(self.removed, *each)) for each in others)
+        return [(time - of_all) // len(self.steps) for time in without]
 
-    def _behind_each_other(self, some: Sequence[_Candidate], costs: Sequence[int], before: int) -> list[Cause]:
-        """Return the causes that candidates are; remove them."""
-        order = sorted(range(len(some)), key=lambda number: -costs[number])
-        numbers = range(before + len(some))
-        causes = [
-            replace(
-                self._cause(some[number]),
-                cost=costs[number] // len(self.steps),
-                behind=tuple(other for other in numbers if other != before + at),
-            )
-            for at, number in enumerate(order)
-        ]
+    def _behind_each_other(self, some: Sequence[Cause], before: int) -> list[Cause]:
+        """Return causes with what they cost; remove them."""
+        costs = zip(some, self._costs_last(some), strict=True)
+        causes = sorted((replace(cause, cost=cost) for cause, cost in costs), key=lambda cause: -cause.cost)
         for cause in causes:
             self._remove(cause)
-        return causes
+        numbers = range(before + len(some))
+        return [
+            replace(cause, behind=tuple(other for other in numbers if other != before + at))
+            for at, cause in enumerate(causes)
+        ]
 
     def _beyond_usual(self) -> Ints:
         """Return what points take longer than is usual, with what is removed as it is [ns]; in place of `own`."""
@@ -179,11 +176,16 @@ class Blaming:
             beyond[here] = np.where(removed != 0, removed, self._own_of(here) - self._stalling_of(here)) + passing
         return beyond
 
-    def _cost_alone(self, cause: Cause) -> int:
-        """Return what the replay without a cause regains of a step, nothing else being removed [ns]."""
+    def _with_cost_alone(self, cause: Cause) -> Cause:
+        """Return a cause with what the replay without it regains of a step, nothing else being removed [ns]."""
+        if cause.waiting and not cause.behind and not self._late:
+            return replace(cause, alone=cause.cost)
         hosts = self.late_beside(cause.ranks) if cause.kind is CauseKind.RANK else []
         less = self.lasting_of(cause, self.own_without(self.lasting_of_hosts(hosts)) if hosts else None)
-        return (self.spent(self.job.points.time) - self.spent(self.job.replay_without(less))) // len(self.steps)
+        times = self.job.replay_without(less)
+        alone = (self.spent(self.job.points.time) - self.spent(times)) // len(self.steps)
+        waiting = (self.waited - self._waiting(times)) / self.waited if self.waited else 0.0
+        return replace(cause, alone=alone, waiting=cause.waiting or waiting)
 
     def late_beside(self, ranks: Sequence[int]) -> list[_Candidate]:
         """Return the hosts that are late as a whole and that none of some ranks runs on.
@@ -420,23 +422,23 @@ class Blaming:
                 less = rest
         return self._cause(candidate, less)
 
-    def _candidates(self) -> Iterator[_Candidate]:
-        """Yield what may be to blame besides what is removed."""
-        yield from self._of_ranks()
+    def _candidates(self, ranks: int = _TRIED) -> Iterator[_Candidate]:
+        """Yield what may be to blame besides what is removed: so many ranks at most, those that take longest."""
+        yield from self._of_ranks(ranks)
         yield from self._of_hosts()
         left = self._left(self._transfers_longer(self.moved), self.moved)
         less, most = (self.by_link(each, self.moved).sum(0) for each in (left, np.maximum(left, 0)))
         for link in self._those(less):
             yield _Candidate(CauseKind.LINK, self.job.links[link].ranks, str(link), round(most[link]))
 
-    def _of_ranks(self) -> Iterator[_Candidate]:
+    def _of_ranks(self, most_ranks: int = _TRIED) -> Iterator[_Candidate]:
         """Yield the ranks that take longest."""
         sums = []
         for _, here in self.of_ranks(self.ranks):
             left = self._left(self._own_of(here), here)[self.counts[here] & (self.what[here] < 3)]
             sums.append((int(left.sum()), int(np.maximum(left, 0).sum())))
         less, most = np.array(sums).reshape(-1, 2).T
-        for column in self._those(less):
+        for column in self._those(less, most_ranks):
             yield _Candidate(CauseKind.RANK, (self.ranks[column],), "", round(most[column]))
 
     def _left(self, beyond: Ints, rows: slice | Ints) -> Ints:
@@ -479,10 +481,10 @@ class Blaming:
         numbers = dict(zip(self.ranks, np.unique(self.hosts_of_ranks, return_inverse=True)[1].tolist(), strict=True))
         return self.beyond.beyond_others(per_id(self.beyond.units.rank, lambda rank: numbers.get(rank, -1)))
 
-    def _those(self, sums: Floats | Ints) -> list[int]:
+    def _those(self, sums: Floats | Ints, count: int = _TRIED) -> list[int]:
         """Return the columns that take most in all steps, as far as that may be worth a replay."""
         least = _LEAST / 2 * self.step_ns * len(self.steps)
-        return [column for column in np.argsort(-sums)[:_TRIED].tolist() if sums[column] > least]
+        return [column for column in np.argsort(-sums)[:count].tolist() if sums[column] > least]
 
     @functools.cached_property
     def moved(self) -> Ints:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
-from dataclasses import field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field, replace
 
 from rocpd.base import frozen
 from rocpd.replay.chance import LIKELY
@@ -17,6 +17,7 @@ STALLS = 0.5  # of what a rank takes longer: where more of it is in some steps, 
 _PERHAPS = 0.1  # chance above which nothing is said to last
 _CLEARLY = 1.1  # times as long
 _HIDDEN = 0.5  # of what it costs, that a cause costs alone
+_ALIKE = 0.7  # of what one rank takes longer, that others do which have the same cause
 
 
 class CauseKind(enum.StrEnum):
@@ -41,7 +42,7 @@ class Cause:
 
     Args:
         kind: what it is.
-        ranks: whom it concerns: of a link those that it connects.
+        ranks: whom it concerns: of a link those that it connects; several that take as much longer for the same.
         name: of the host, or of the step; empty otherwise.
         cost: what the replay without it regains of a step, the mean of all [ns]; of a step, of this step.
         takes: what for -> how much longer a step takes there [ns].
@@ -98,6 +99,16 @@ class Cause:
         is_fact = self.stalled > STALLS or self.since is not None
         return is_fact or (self.chance is not None and self.chance <= LIKELY)
 
+    def is_like(self, other: Cause) -> bool:
+        """Whether ranks take about as much longer as those of another cause, for the same and in the same steps."""
+        least, most = sorted((self.takes[self.mainly], other.takes[other.mainly]))
+        return self.kind is CauseKind.RANK and self._what == other._what and least >= _ALIKE * most
+
+    @property
+    def _what(self) -> tuple[object, ...]:
+        stalls = self.stalls if self.stalled > STALLS else ()
+        return self.kind, self.mainly, self.largest[0], stalls, self.since, bool(self.grows)
+
     @property
     def matters(self) -> bool:
         """Whether it is clear, or perhaps so; of links few compare."""
@@ -110,6 +121,47 @@ class Cause:
         devices = {what: time for what, time in self.takes.items() if what != OF_HOST}
         most = max(devices, key=devices.__getitem__)
         return OF_HOST if self.takes[OF_HOST] > _CLEARLY * devices[most] else most
+
+
+def together(causes: Sequence[Cause]) -> list[Cause]:
+    """Return the causes, ranks with the same one as one cause."""
+    groups: list[list[int]] = []
+    for number, cause in enumerate(causes):
+        alike = next((group for group in groups if causes[group[0]].is_like(cause)), None)
+        if alike is None:
+            groups.append([number])
+        else:
+            alike.append(number)
+    at = {number: group for group, some in enumerate(groups) for number in some}
+    behind = ({at[each] for number in some for each in causes[number].behind} - {at[some[0]]} for some in groups)
+    return [
+        replace(_joined([causes[number] for number in some]), behind=tuple(sorted(others)))
+        for some, others in zip(groups, behind, strict=True)
+    ]
+
+
+def _joined(causes: Sequence[Cause]) -> Cause:
+    """Return several ranks as one cause, which costs what they cost one after the other; its waiting is not known."""
+    if len(causes) == 1:
+        return causes[0]
+
+    def mean(values: Iterable[float]) -> float:
+        return sum(values) / len(causes)
+
+    return replace(
+        causes[0],
+        ranks=tuple(sorted(rank for cause in causes for rank in cause.ranks)),
+        cost=sum(cause.cost for cause in causes),
+        takes={what: round(mean(cause.takes[what] for cause in causes)) for what in PARTS},
+        largest=(causes[0].largest[0], sum(cause.largest[1] for cause in causes)),
+        waiting=0.0,
+        chance=max(1.0 if cause.chance is None else cause.chance for cause in causes),
+        stalled=mean(cause.stalled for cause in causes),
+        in_stalls=round(mean(cause.in_stalls for cause in causes)),
+        longest=sum(cause.longest for cause in causes),
+        longer=mean(cause.longer for cause in causes),
+        grows=tuple(mean(share) for share in zip(*(cause.grows for cause in causes), strict=True)),
+    )
 
 
 @frozen
@@ -132,7 +184,8 @@ class Blame:
             would be waited for.
         unmet: ranks that communicate and never with a known partner, where others do.
         denied: the rank that ought to be a cause and is none; None: there is no such rank.
-        links_compare: whether some links compare with others: else none of them is judged.
+        links_compare: whether some links compare with others.
+        inferred_links: how many links between ranks are inferred, not recorded.
     """
 
     steps: tuple[int, ...]
@@ -149,8 +202,20 @@ class Blame:
     unmet: tuple[int, ...] = ()
     denied: Denied | None = None
     links_compare: bool = False
+    inferred_links: int = 0
 
     @property
     def is_matched(self) -> bool:
         """Whether enough of the communication is matched to say what others wait for."""
         return self.matched >= MATCHED_AT_LEAST
+
+    @property
+    def judged(self) -> tuple[str, ...]:
+        """The kinds of causes that are looked for: links where some compare, and calls tell them apart."""
+        return ("rank", "host", "link") if self.links_compare and not self.inferred_links else ("rank", "host")
+
+    @property
+    def not_judged(self) -> str:
+        """Why links are not looked for; empty where they are, or where there is but one."""
+        text = "; links are not compared: it takes calls of RCCL to tell them apart"
+        return text if self.inferred_links > 1 else ""

@@ -31,6 +31,7 @@ from rocpd.facts.columns import grouped, nth_of, numbered, runs
 from rocpd.facts.communication.collectives import listed
 from rocpd.facts.regions import HostCall, host_call
 from rocpd.facts.timeline import COMMUNICATION, COMPUTE, COPIES
+from rocpd.federate.select.filters import number_ranges
 from rocpd.replay.blame import Blaming
 from rocpd.replay.causes import Cause, CauseKind
 from rocpd.replay.graph import BEFORE, INSIDE
@@ -51,7 +52,7 @@ _NAMED = "NAME"
 KINDS: Mapping[Verb, Mapping[str, str]] = {
     Verb.WITHOUT: {
         "straggler": "",
-        "rank": "N",
+        "rank": "RANKS",
         "host": _NAMED,
         "link": "RANKS",
         "step": "N",
@@ -63,7 +64,7 @@ KINDS: Mapping[Verb, Mapping[str, str]] = {
         "call": "REGEX",
         "collective": "[NAME]",
         "link": "RANKS",
-        "rank": "N",
+        "rank": "RANKS",
         "launch": "",
         "compute": "",
         "copies": "[REGEX]",
@@ -168,6 +169,8 @@ def _change(verb: Verb, word: str) -> Change:
         raise UsageError(f"--{verb} {word}: names none", f"as {kind}:{named}")
     if name and "REGEX" in named:
         regular_expression(name, f"--{verb} {kind}")
+    if kind == "rank":
+        number_ranges(name, f"--{verb} {kind}:")
     if named == "N" and not name.isdecimal():
         raise UsageError(f"--{verb} {word}: {name} is no number", f"as {kind}:1")
     return Change(verb, kind, name, 1.0)
@@ -193,7 +196,7 @@ FREE = {kind: Change(Verb.SCALE, kind, factor=0.0) for kind in ("launch", "host"
 def of_cause(cause: Cause) -> Change:
     """Return the change that takes a cause away."""
     names = {
-        CauseKind.RANK: str(cause.ranks[0]) if cause.ranks else "",
+        CauseKind.RANK: listed(cause.ranks),
         CauseKind.HOST: cause.name,
         CauseKind.LINK: listed(cause.ranks),
         CauseKind.STEP: cause.name.removeprefix("step "),
@@ -262,7 +265,7 @@ class Changing:
         """Return the changes that take late hosts away beside which a rank is, that a change takes away."""
         if change.kind != "rank":
             return ()
-        return tuple(without("host", host.name) for host in self.blaming.late_beside([int(change.name)]))
+        return tuple(without("host", host.name) for host in self.blaming.late_beside(self._ranks(change)))
 
     def applied(
         self,
@@ -346,10 +349,16 @@ class Changing:
         return np.where(_freed(self.job.edges, edges, self.is_host), np.minimum(lag, 0), lag)
 
     def _rank(self, change: Change, hosts: Sequence[Change]) -> Ints:
-        self._number(change, self.blaming.ranks, "rank")
         late = [_cause_of(CauseKind.HOST, self._on(host), host.name) for host in hosts]
         own = self.blaming.own_without(self.blaming.lasting_of_hosts(late)) if hosts else None
-        return self._of(CauseKind.RANK, (int(change.name),), "", own)
+        return self._of(CauseKind.RANK, tuple(self._ranks(change)), "", own)
+
+    def _ranks(self, change: Change) -> list[int]:
+        """Return the ranks that a change names."""
+        named, known = number_ranges(change.name, f"--{change.verb}"), self.blaming.ranks
+        if missing := {each[end] for each in named for end in (0, -1)}.difference(known):
+            raise RocpdError(f"{change}: no rank is numbered {min(missing)}", _there_are(known))
+        return [rank for rank in known if any(rank in each for each in named)]
 
     def _on(self, host: Change) -> tuple[int, ...]:
         hosts = zip(self.blaming.ranks, self.blaming.hosts_of_ranks, strict=True)
@@ -365,13 +374,17 @@ class Changing:
         return self._of(CauseKind.HOST, ranks, change.name)
 
     def _link(self, change: Change) -> Ints:
-        less = self.blaming.nothing()
+        less, shapes = self.blaming.nothing(), self.blaming.beyond.shapes
+        if not (np.bincount(shapes)[shapes[self._links(change)]] > 1).any():
+            hint = f"rocpd whatif JOB --scale {change.what}=0.5 says what faster transfers would gain"
+            raise RocpdError(f"{change}: no other link compares with it", hint)
         for number in self._links(change):
             less += self._of(CauseKind.LINK, self.job.links[number].ranks, str(number))
         return less
 
     def _step(self, change: Change) -> Ints:
-        self._number(change, self.blaming.steps.tolist(), "step that counts")
+        if int(change.name) not in (known := self.blaming.steps.tolist()):
+            raise RocpdError(f"{change}: no step that counts is numbered {change.name}", _there_are(known))
         points, passing = self.job.points, self.blaming.beyond.passing
         here = (self.counts & (points.step == int(change.name))).nonzero()[0]
         there = (self.counts & (points.step == self._typical(int(change.name)))).nonzero()[0]
@@ -466,10 +479,6 @@ class Changing:
         points = self.job.points
         return np.where(self.counts & (points.kind == Point.HOST) & ~self.calls, points.work, 0)
 
-    def _number(self, change: Change, known: Sequence[int], noun: str) -> None:
-        if int(change.name) not in known:
-            raise RocpdError(f"{change}: no {noun} is numbered {change.name}", _there_are(known))
-
     def _matching(self, change: Change, some: Flags, noun: str) -> Flags:
         """Return which points have a name that matches.
 
@@ -520,8 +529,7 @@ class Changing:
         return scaled
 
     def _of_rank(self, change: Change) -> Flags:
-        self._number(change, self.blaming.ranks, "rank")
-        own: Flags = self.job.rank == int(change.name)
+        own: Flags = np.isin(self.job.rank, self._ranks(change))
         return own
 
     def _collectives(self, change: Change, moves: Flags) -> Flags:

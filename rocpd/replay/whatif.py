@@ -428,9 +428,9 @@ def what_if(
         marked = float(replays.blaming.lengths(replays.job.points.time).mean())
         if asked:
             with session.job.course.during(Stage.CAUSES, 1):
-                return WhatIf(count, matched, replays.bound(replays.predict(asked)), marked_ns=marked)
+                return WhatIf(count, matched, replays.bound(replays.predict(asked)), replays.found, marked_ns=marked)
         *each, together = map(replays.bound, replays.tried(session.job.course))
-    return WhatIf(count, matched, together, tuple(each), replays.found.denied, marked)
+    return WhatIf(count, matched, together, replays.found, tuple(each), marked)
 
 
 def read_replays(session: Federation, categories: Categories | None = None, step_marker: str = STEP_MARKER) -> Replays:

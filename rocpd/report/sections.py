@@ -108,13 +108,15 @@ def _divided(concluded: Iterable[Finding], advice: Advice) -> tuple[list[list[Fi
     said = {*reported, *(each.finding.rule for each in advice.explained)}
     symptoms: list[list[Finding]] = [[] for _ in reported]
     of_stragglers = {
-        _whom(finding): number for number, finding in enumerate(advice.findings) if finding.rule == STRAGGLER
+        finding.evidence.get("cause"): number
+        for number, finding in enumerate(advice.findings)
+        if finding.rule == STRAGGLER
     }
     others = []
     for finding in concluded:
         causes = [reported.index(rule) for rule in _CAUSES.get(finding.rule, ()) if rule in reported]
         is_problem = finding.verdict is Verdict.PROBLEM
-        if finding.rule == _LASTING and (number := of_stragglers.get(_whom(finding))) is not None:
+        if finding.rule == _LASTING and (number := of_stragglers.get(finding.evidence.get("cause"))) is not None:
             symptoms[number].append(finding)
         elif is_problem and causes:
             effects = {effect.rule for effect in advice.effects(advice.findings[causes[0]])}
@@ -122,11 +124,6 @@ def _divided(concluded: Iterable[Finding], advice: Advice) -> tuple[list[list[Fi
         elif not (is_problem and _rule_of(finding) in said):
             others.append(finding)
     return symptoms, sorted(others, key=lambda finding: finding.verdict is not Verdict.PROBLEM)
-
-
-def _whom(finding: Finding) -> str:
-    """Return the host, the link or the rank that makes others wait."""
-    return str(finding.evidence.get("hostname") or finding.evidence.get("link") or finding.rank)
 
 
 def _rule_of(finding: Finding) -> str:

@@ -11,6 +11,7 @@ import pytest
 
 import rocpd
 from rocpd.base import RocpdError
+from rocpd.facts.communication.collectives import listed
 from rocpd.summary.findings import Finding, Verdict
 from tests.blame.cases import Case, made
 from tests.blame.generator import Job, Plant, Shape
@@ -31,33 +32,51 @@ def _gain(shape: Shape, plants: Sequence[Plant], gone: Sequence[Plant]) -> float
     return (with_all.ends[-1] - without.ends[-1]) / shape.steps
 
 
-@pytest.mark.parametrize("count", [2, 3])
-def test_ranks_that_are_equally_slow_are_all_named(count: int, tmp_path: Path) -> None:
-    """Without one of them alone a step takes as long: each costs what it does once the others are gone."""
-    shape = Shape(nodes=2)
-    plants = [Plant("compute", 10, (2 * rank + 1,)) for rank in range(count)]
-    said = {each.rank: each for each in _said(shape, plants, tmp_path) if each.rule == "comm.straggler"}
-    assert said.keys() == {plant.ranks[0] for plant in plants}
-    for plant in plants:
-        finding = said[plant.ranks[0]]
-        others = [each for each in plants if each is not plant]
-        cost = _gain(shape, plants, plants) - _gain(shape, plants, others)
+@pytest.mark.parametrize(
+    ("shape", "plants"),
+    [
+        (Shape(nodes=2), [Plant("compute", 10, (1, 3, 5))]),
+        (Shape(nodes=2), [Plant("compute", 10, (1, 3))]),
+        (Shape(nodes=2), [Plant("late", 500, (1, 3, 5))]),
+        (Shape(nodes=2), [Plant("compute", size, (rank,)) for rank, size in ((1, 10), (4, 11.5), (6, 13))]),
+        (Shape(tp=4, nodes=2), [Plant("compute", 10, (1, 5))]),
+        (Shape(ranks=32, nodes=4, layers=2), [Plant("compute", 10, (1, 4, 9, 12, 17, 20, 25, 30))]),
+    ],
+)
+def test_ranks_that_are_slow_alike_are_one_cause(shape: Shape, plants: list[Plant], tmp_path: Path) -> None:
+    """Without one of them alone a step takes as long: together they cost what it does once all are gone."""
+    ranks = sorted(rank for plant in plants for rank in plant.ranks)
+    (finding,) = (each for each in _said(shape, plants, tmp_path) if each.rule == "comm.straggler")
+    assert finding.evidence["together"] == ranks
+    assert finding.text.startswith(f"ranks {listed(ranks)} cost ")
+    assert finding.evidence["cost_ns"] == pytest.approx(_gain(shape, plants, plants), rel=ERROR)
+    assert "hidden_by" not in finding.evidence
+    (advised,) = (each for each in rocpd.advise(tmp_path).findings if each.rule == "comm.straggler")
+    assert advised.gain_percent == pytest.approx(finding.evidence["cost_percent"], rel=0.01)
+    assert advised.regained_by == f"rocpd whatif {tmp_path} --without rank:{listed(ranks)}"
+    assert advised.rank in ranks
+
+
+def test_ranks_that_are_slow_for_different_reasons_hide_each_other(tmp_path: Path) -> None:
+    shape, plants = Shape(ranks=16, nodes=2), [Plant("compute", 12, (1, 9)), Plant("late", 250, (3, 11))]
+    said = [each for each in _said(shape, plants, tmp_path) if each.rule == "comm.straggler"]
+    assert [each.evidence["together"] for each in said] == [[3, 11], [1, 9]]
+    for other, finding in zip(plants, said, strict=True):
+        cost = _gain(shape, plants, plants) - _gain(shape, plants, [other])
         assert finding.evidence["cost_ns"] == pytest.approx(cost, rel=ERROR)
-        hidden = finding.evidence["hidden_by"]
-        assert isinstance(hidden, list)
-        assert sorted(hidden) == sorted(f"rank:{each.ranks[0]}" for each in others)
+        assert finding.evidence["hidden_by"] == [f"rank:{listed(other.ranks)}"]
 
 
 def test_ranks_of_two_hosts_that_stall_together_make_the_steps_slow(tmp_path: Path) -> None:
     shape, plants = Shape(nodes=2), [Plant("stall", 3000, (rank,), (4, 9)) for rank in (1, 6)]
     said = _said(shape, plants, tmp_path / "job")
-    assert {each.rank for each in said if each.rule == "comm.straggler"} == {1, 6}
+    assert [each.evidence["together"] for each in said if each.rule == "comm.straggler"] == [[1, 6]]
     steps = [each.text for each in said if each.step]
     assert len(steps) == 2
     assert all(", ranks 1,6: host 2." in text for text in steps)
     with rocpd.connect(tmp_path / "job") as session:
         answer = session.whatif().together
-    assert {str(change) for change in answer.changes} >= {"--without rank:1", "--without rank:6", "--without step:4"}
+    assert {str(change) for change in answer.changes} >= {"--without rank:1,6", "--without step:4"}
     assert answer.gain * answer.step_ns == pytest.approx(_gain(shape, plants, plants), rel=ERROR)
 
 
@@ -213,13 +232,10 @@ def test_a_rank_with_more_kernels_has_more_work(
     shape = Shape(seed=4, **layout)
     plants = [Plant("kernels", more, (rank,)) for rank in ranks]
     said = [each for each in _said(shape, plants, tmp_path) if each.rule == "comm.straggler"]
-    assert {each.rank for each in said} == {*ranks}
-    cost = _gain(shape, plants, plants[:1])
-    if len(ranks) > 1:
-        cost = _gain(shape, plants, plants) - _gain(shape, plants, plants[1:])
-    for finding in said:
-        assert finding.evidence["cost_ns"] == pytest.approx(cost, rel=ERROR)
-        assert f"it has more work: {100 * more / 25:.2g} % more work-items" in finding.text
+    (finding,) = said
+    assert finding.evidence["cause"] == f"rank:{listed(ranks)}"
+    assert finding.evidence["cost_ns"] == pytest.approx(_gain(shape, plants, plants), rel=ERROR)
+    assert f"it has more work: {100 * more / 25:.2g} % more work-items" in finding.text
 
 
 def test_a_stage_with_more_kernels_is_no_straggler(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from rocpd.base.stages import Stages
 from rocpd.facts.communication.collectives import listed
 from rocpd.facts.timeline import COMPUTE
 from rocpd.replay.answer import Prediction, WhatIf
+from rocpd.replay.causes import Blame
 from rocpd.replay.changes import Change, Changing, Verb, changes, of_cause
 from rocpd.replay.job import JobGraph, read_job
 from rocpd.replay.points import Edge, left_unexplained
@@ -143,8 +144,8 @@ def test_what_a_step_waits_for_is_tried_without(plant: str, change: str | None, 
         ({"scale": ["kernl:x=2"]}, "--scale kernl:x: kernl is not known", "did you mean kernel?"),
         ({"scale": ["launch"]}, "--scale launch: no factor", "launch=0.5"),
         ({"scale": ["launch=-1"]}, "--scale launch=-1: no factor", "from 0 on"),
-        ({"without": ["rank"]}, "--without rank: names none", "as rank:N"),
-        ({"without": ["rank:x"]}, "--without rank:x: x is no number", "as rank:1"),
+        ({"without": ["rank"]}, "--without rank: names none", "as rank:RANKS"),
+        ({"without": ["rank:x"]}, "--without rank: x: neither numbers nor ranges of numbers", "such as 0-3,8"),
         ({"without": ["straggler:1"]}, "straggler has no name", "give straggler alone"),
         ({"scale": ["kernel:(=0.5"]}, "not a regular expression", ""),
         ({"overlap": ["compute"]}, "--overlap compute: compute is not known", "comm"),
@@ -168,6 +169,7 @@ def test_words_that_are_no_change(words: dict[str, list[str]], message: str, hin
         ({"without": ["host:gpu-node-00"]}, "no other host"),
         ({"without": ["host:gpu-node-01"]}, "did you mean gpu-node-00?"),
         ({"without": ["link:0-1"]}, "links are between 0-3"),
+        ({"without": ["link:0-3"]}, "rocpd whatif JOB --scale link:0-3=0.5 says"),
         ({"without": ["call:hipNothing"]}, "there are "),
         ({"without": ["gap:100000"]}, "gaps are numbered from 1"),
         ({"scale": ["kernel:nothing=0.5"]}, "there are "),
@@ -412,7 +414,7 @@ def test_a_call_that_takes_no_time_waits_all_the_same_and_says_so(open_job: Open
 )
 def test_bounds_of_what_a_change_costs_are_costs(predicted: float, low: float, high: float, said: str) -> None:
     changed = Prediction(asked(scale=["compute=1.1"]), 100.0, predicted, low, high)
-    assert said in str(WhatIf(4, 1.0, changed))
+    assert said in str(WhatIf(4, 1.0, changed, Blame((), 0.0, 0.0)))
 
 
 def test_a_kernel_that_waits_for_a_copy_says_nothing_of_how_long_launches_take(open_job: OpenJob) -> None:

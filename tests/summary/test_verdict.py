@@ -391,12 +391,20 @@ def test_a_late_rank_and_one_that_computes_longer_are_both_named(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("layout", "who"), [({"ranks": 4}, "rank or host"), ({"ranks": 8, "tp": 4, "rccl": "sizes"}, "rank, host or link")]
+    ("layout", "who", "limit"),
+    [
+        ({"ranks": 4}, "rank or host", ""),
+        ({"ranks": 8, "tp": 4, "rccl": "sizes"}, "rank, host or link", ""),
+        ({"ranks": 8, "tp": 4, "rccl": "none"}, "rank or host", "; links are not compared: it takes calls of RCCL"),
+    ],
 )
-def test_links_are_judged_only_where_some_compare(layout: dict[str, Any], who: str, tmp_path: Path) -> None:
+def test_links_are_judged_only_where_some_compare(layout: dict[str, Any], who: str, limit: str, tmp_path: Path) -> None:
     """All ranks of the first job are one group: nobody knows how fast its link ought to be."""
-    finding, _, _ = verdict(tmp_path, 1, "none", steps=6, **layout)
+    with rocpd.connect(simulate(JobOptions(tmp_path, seed=1, plant="none", steps=6, **layout))) as session:
+        finding, replayed = session.summary("stragglers").findings[0], str(session.whatif()).splitlines()[0]
     assert finding.text.startswith(f"no straggler: no {who} costs the others 1 % of a step")
+    assert f": no {who.replace(' or', ',')}, step, call or gap was found" in replayed
+    assert all(limit in text and ("links" in text) == bool(limit) for text in (finding.text, replayed))
 
 
 def test_a_link_is_not_explained_by_kernels_of_a_rank(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ _MORE_WORK = (
     "summary kernels JOB --by rank` shows which kernels differ."
 )
 _LATE = (
-    "Its host starts it late, the GPU is as fast as the others. Look at what runs there before the step "
+    "The host starts work late there, the GPU is as fast as others. Look at what runs there before the step "
     "(`idle-calls`), and pin the process to the cores near its GPU (`amd-smi topology`, `numactl --cpunodebind`)."
 )
 _LINK = (
@@ -142,12 +142,7 @@ def _comm_straggler_explains(cause: Finding, other: Finding) -> bool:
 
 
 def _straggler_gone(finding: Finding) -> Sequence[Change]:
-    evidence = finding.evidence
-    if isinstance(ranks := evidence.get("link"), list):
-        return [without("link", listed(ranks))]
-    if isinstance(ranks := evidence.get("together"), list):
-        return [without("host", listed(ranks))]
-    return [without("host", evidence["hostname"]) if "hostname" in evidence else without("rank", finding.rank)]
+    return [without(*str(finding.evidence["cause"]).split(":", 1))]
 
 
 def _those_that_hide_it(finding: Finding) -> Sequence[Change]:

@@ -49,7 +49,7 @@ from rocpd.schema.rules.steps import is_step
 from rocpd.summary.communication.exposed import TABLES as EXPOSED
 from rocpd.summary.communication.exposed import RankExposed, exposed_communication
 from rocpd.summary.communication.slow import slow_collectives
-from rocpd.summary.communication.verdict import Judgement, Members, Periods, judge, periods, replays_of
+from rocpd.summary.communication.verdict import Judgement, Periods, judge, periods, replays_of
 from rocpd.summary.communication.waiting import Waiting
 from rocpd.summary.findings import Confidence, Finding, Verdict
 from rocpd.summary.grouping import Sums, merge, percent
@@ -331,18 +331,16 @@ class Blamed:
 
     Args:
         computing: ranks that compute.
-        inferred_links: how many links between ranks are inferred, not recorded.
         found: what the job loses, and to what; None where nothing shows its steps.
         explained: why those to blame are late, the worst first, of few.
     """
 
     computing: tuple[int, ...]
-    inferred_links: int
     found: Blame | None
     explained: tuple[Explanation, ...] = ()
 
 
-_BLAMED = Fact("blamed", 14, (Blamed, Blame, Cause, CauseKind, Denied, Explanation))
+_BLAMED = Fact("blamed", 15, (Blamed, Blame, Cause, CauseKind, Denied, Explanation))
 
 
 class KeptBlame:
@@ -431,10 +429,9 @@ class MatchedCommunication:
             else None
         )
         with session.job.course.during(Stage.BLAME):
-            inferred = known.inferred_links if known else sum(link.is_inferred for link in job().links)
-            blamed = known or Blamed(computing, inferred, replays().found if replays else None)
+            blamed = known or Blamed(computing, replays().found if replays else None)
         lacking = "" if matched.groups or matched.pairs else _lacking(session, channels)
-        judgement = judge(blamed.found, pieces, Members(hosts, inferred), matched.groups, clocks, lacking)
+        judgement = judge(blamed.found, pieces, hosts, matched.groups, clocks, lacking)
         if judgement.usual is not None and pieces:
             if not known:
                 explained = tuple(_explanations(session, judgement, judgement.usual, pieces))

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import pairwise, takewhile
-from typing import NamedTuple
+from typing import TypeAlias
 
 import numpy as np
 
@@ -38,6 +38,7 @@ _REGULAR = 4  # stalls equally far apart: they come again
 _LISTED = 8  # steps
 _MUCH = 0.03  # of a step, that all that differs costs
 _SEVERAL = 3  # ranks that stall: what they cost together is said
+_Hosts: TypeAlias = Mapping[int, str | None]
 
 
 @frozen
@@ -158,13 +159,6 @@ def unknown(text: str) -> Judgement:
     return Judgement((Finding(f"stragglers: {text}", RULE, Verdict.UNKNOWN, Confidence.CERTAIN),))
 
 
-class Members(NamedTuple):
-    """Who is judged: rank -> its host, and how many links between ranks are inferred, not recorded."""
-
-    hosts: Mapping[int, str | None]
-    inferred_links: int
-
-
 def replays_of(job: JobGraph, pieces: Periods, clocks: Clocks) -> Replays:
     """Return a job to be replayed.
 
@@ -186,7 +180,7 @@ def replays_of(job: JobGraph, pieces: Periods, clocks: Clocks) -> Replays:
 def judge(
     blame: Blame | None,
     pieces: Periods | None,
-    members: Members,
+    hosts: _Hosts,
     groups: Sequence[Group],
     clocks: Clocks,
     lacking: str = "",
@@ -196,7 +190,7 @@ def judge(
     Args:
         blame: what replays of it say; None where there are no steps.
         pieces: the steps; None where nothing shows them.
-        members: its ranks.
+        hosts: rank -> its host.
         groups: channels of one communicator each, those of collectives.
         clocks: which times of the ranks compare.
         lacking: why nothing can be said of stragglers, only of steps; empty where it can.
@@ -210,7 +204,7 @@ def judge(
     if lacking:
         return replace(judgement, findings=unknown(lacking).findings)
     lacking_ranks = max(((group[0].size or 0) - len(group) for group in groups), default=0) - len(blame.unmet)
-    findings = tuple(_findings(blame, pieces, members, lacks_ranks=lacking_ranks > 0))
+    findings = tuple(_findings(blame, pieces, hosts, lacks_ranks=lacking_ranks > 0))
     is_problem = findings[0].verdict is Verdict.PROBLEM
     blamed = [cause.ranks for cause in blame.causes if cause.kind is not CauseKind.LINK]
     culprits = tuple(dict.fromkeys(rank for ranks in blamed for rank in ranks)) if is_problem else ()
@@ -220,11 +214,11 @@ def judge(
     said = replace(judgement, findings=findings, culprits=culprits, late=late, last=last, usual=usual)
     if findings[0].verdict is Verdict.UNKNOWN:
         return said
-    costs = {cause.ranks[0]: cause.costs for cause in blame.causes if cause.kind is CauseKind.RANK}
-    return replace(said, causes=tuple(_rows(blame, members)), costs=costs)
+    costs = {rank: cause.costs for cause in blame.causes if cause.kind is CauseKind.RANK for rank in cause.ranks}
+    return replace(said, causes=tuple(_rows(blame, hosts)), costs=costs)
 
 
-def _rows(blame: Blame, members: Members) -> Iterator[Row]:
+def _rows(blame: Blame, hosts: _Hosts) -> Iterator[Row]:
     """Yield the numbers of what is said: of all that differs, then of each cause."""
     lost = blame.lost_ns * 100 / blame.step_ns if blame.step_ns else None
     yield ("all that differs", blame.lost_ns, lost, *[None] * 4, len(blame.steps), *[None] * 3, blame.step_ns)
@@ -235,7 +229,7 @@ def _rows(blame: Blame, members: Members) -> Iterator[Row]:
         costs = cause.costs, cause.costs * 100 / blame.step_ns
         which = " ".join(map(str, cause.ranks))
         rest = len(blame.steps), cause.waiting * 100, None if is_stall else cause.chance, which
-        yield (_who(cause, members), *costs, cause.mainly, *longer, steps, *rest, blame.step_ns)
+        yield (_who(cause, hosts), *costs, cause.mainly, *longer, steps, *rest, blame.step_ns)
 
 
 def _usual(blame: Blame, culprits: Sequence[int]) -> int | None:
@@ -244,7 +238,7 @@ def _usual(blame: Blame, culprits: Sequence[int]) -> int | None:
     return innocent[len(innocent) // 2] if innocent else None
 
 
-def _findings(blame: Blame, pieces: Periods, members: Members, *, lacks_ranks: bool) -> Iterator[Finding]:
+def _findings(blame: Blame, pieces: Periods, hosts: _Hosts, *, lacks_ranks: bool) -> Iterator[Finding]:
     """Yield what is to be said, the verdict first; `lacks_ranks`: whether others took part in collectives."""
     count, unit = len(pieces), pieces.unit
     if not blame.is_matched:
@@ -256,7 +250,7 @@ def _findings(blame: Blame, pieces: Periods, members: Members, *, lacks_ranks: b
         return
     for cause in blame.causes:
         hiding = [blame.causes[number] for number in cause.behind if cause.is_hidden]
-        yield from _accused(cause, hiding, blame, unit, members)
+        yield from _accused(cause, hiding, blame, unit, hosts)
     yield from _in_turn(blame.causes, blame, unit)
     if blame.causes:
         return
@@ -272,23 +266,23 @@ def _findings(blame: Blame, pieces: Periods, members: Members, *, lacks_ranks: b
     else:
         percent = blame.lost_ns * 100 / blame.step_ns if blame.step_ns else 0.0
         rest = f"; {percent:.2g} % of the time goes with how much steps differ" if percent >= 1 else ""
-        inferred = members.inferred_links
-        who = "rank, host or link" if blame.links_compare and not inferred else "rank or host"
-        rest += "; links are not compared: it takes calls of RCCL to tell them apart" if inferred > 1 else ""
-        text = f"no straggler: no {who} costs the others 1 % of a step, in {count} {unit}{rest}"
+        *kinds, last = blame.judged
+        rest += blame.not_judged
+        text = f"no straggler: no {', '.join(kinds)} or {last} costs the others 1 % of a step, in {count} {unit}{rest}"
         yield Finding(text, RULE, Verdict.NONE, Confidence.LIKELY, evidence={"steps": count})
 
 
-def _once(hiding: Sequence[Cause], members: Members) -> str:
+def _once(hiding: Sequence[Cause], hosts: _Hosts) -> str:
     """Return under which condition a cause costs what is said of it, where others hide most of that."""
-    if len(hiding) > 1:
-        ranks = [rank for cause in hiding for rank in cause.ranks if cause.kind is CauseKind.RANK]
-        is_ranks = len(ranks) == len(hiding)
-        return f" once {_named(ranks)} are as the others" if is_ranks else " once the other causes are gone"
-    return f" once {_who(hiding[0], members)} is as the others" if hiding else ""
+    if len(hiding) > 1 and any(cause.kind is not CauseKind.RANK for cause in hiding):
+        return " once the other causes are gone"
+    ranks = [rank for cause in hiding for rank in cause.ranks]
+    who = _named(ranks) if len(hiding) > 1 else "".join(_who(cause, hosts) for cause in hiding)
+    are_several = len(hiding) > 1 or any(map(_are_ranks, hiding))
+    return f" once {who} {'are' if are_several else 'is'} as the others" if hiding else ""
 
 
-def _accused(cause: Cause, hiding: Sequence[Cause], blame: Blame, unit: str, members: Members) -> Iterator[Finding]:
+def _accused(cause: Cause, hiding: Sequence[Cause], blame: Blame, unit: str, hosts: _Hosts) -> Iterator[Finding]:
     """Yield what a cause cost, once others that hide that are gone, and whether it lasts."""
     count = len(blame.steps)
     is_stall, since = cause.stalled > STALLS, cause.since if unit == "steps" else None
@@ -298,14 +292,13 @@ def _accused(cause: Cause, hiding: Sequence[Cause], blame: Blame, unit: str, mem
     if since is not None and confidence is Confidence.HINT:
         confidence = Confidence.LIKELY  # what began in the midst of the job compares with the steps before it
     perhaps = "perhaps " if confidence is Confidence.HINT else ""
-    whom = _whom(cause, members)
-    are_ranks = "together" in whom
+    whom, are_ranks = _whom(cause), _are_ranks(cause)
     names = {CauseKind.HOST: "slower than all others" if are_ranks else "a slow host", CauseKind.LINK: "a slow link"}
-    what = "slow at times" if is_at_times else names.get(cause.kind, "a straggler")
+    what = "slow at times" if is_at_times else names.get(cause.kind, "stragglers" if are_ranks else "a straggler")
     percent = cause.costs * 100 / blame.step_ns
     step = "a mean step" if unit == "steps" else "a mean piece"
-    costs = f"{readable(cause.costs, 'ns')} of {step} ({percent:.2g} %){_once(hiding, members)}"
-    text = f"{_who(cause, members)} cost{'' if are_ranks else 's'} {costs}: {_why(cause, is_stall, count, unit)}"
+    costs = f"{readable(cause.costs, 'ns')} of {step} ({percent:.2g} %){_once(hiding, hosts)}"
+    text = f"{_who(cause, hosts)} cost{'' if are_ranks else 's'} {costs}: {_why(cause, is_stall, count, unit)}"
     if cause.waiting >= 0.01:
         text += f"; {cause.waiting * 100:.0f} % of the waiting"
     if blame.matched < WELL_MATCHED:
@@ -327,18 +320,21 @@ def _accused(cause: Cause, hiding: Sequence[Cause], blame: Blame, unit: str, mem
         **({"hidden_by": [of_cause(each).what for each in hiding]} if hiding else {}),
         **whom,
     }
-    rank = cause.ranks[0] if cause.kind is CauseKind.RANK else None
+    rank = cause.ranks[0] if cause.kind is CauseKind.RANK and not are_ranks else None
     yield Finding(text, RULE, Verdict.PROBLEM, confidence, rank, evidence=evidence)
     noun = "step" if unit == "steps" else "piece"
     lasts = comes_again(cause.stalls, blame.steps[-1], noun) if is_at_times else _lasting(cause, count, unit)
     yield Finding(lasts, "comm.lasting", Verdict.NOTE, confidence, rank, evidence=whom)
 
 
-def _whom(cause: Cause, members: Members) -> dict[str, object]:
-    """Return the host, the ranks that take longer together, or the link that is the cause; nothing of one rank."""
-    if cause.kind is CauseKind.HOST:
-        return {"hostname": cause.name} if _is_of_host(cause, members) else {"together": list(cause.ranks)}
-    return {"link": list(cause.ranks)} if cause.kind is CauseKind.LINK else {}
+def _whom(cause: Cause) -> dict[str, object]:
+    """Return the cause, and the host, the link or the ranks that it is; of one rank no more."""
+    which: dict[str, object] = {"cause": of_cause(cause).what}
+    if cause.kind is CauseKind.LINK:
+        return which | {"link": list(cause.ranks)}
+    if _are_ranks(cause):
+        return which | {"together": list(cause.ranks)}
+    return which | ({"hostname": cause.name} if cause.kind is CauseKind.HOST else {})
 
 
 def _in_turn(causes: Sequence[Cause], blame: Blame, unit: str) -> Iterator[Finding]:
@@ -346,7 +342,7 @@ def _in_turn(causes: Sequence[Cause], blame: Blame, unit: str) -> Iterator[Findi
     stalls = [cause for cause in causes if cause.kind is CauseKind.RANK and cause.stalled > STALLS]
     if len(stalls) < _SEVERAL:
         return
-    ranks = sorted(cause.ranks[0] for cause in stalls)
+    ranks = sorted(rank for cause in stalls for rank in cause.ranks)
     steps = sorted({step for cause in stalls for step in cause.stalls})
     cost = sum(cause.cost for cause in stalls)  # each with those before it removed
     percent = cost * 100 / blame.step_ns
@@ -364,19 +360,19 @@ def _confidence(chance: float, is_stall: bool) -> Confidence:
     return Confidence.LIKELY if chance <= LIKELY else Confidence.HINT
 
 
-def _who(cause: Cause, members: Members) -> str:
-    if _is_of_host(cause, members):
+def _who(cause: Cause, hosts: _Hosts) -> str:
+    if cause.kind is CauseKind.HOST and not _are_ranks(cause):
         return f"{cause.name} ({_named(cause.ranks)})"
     if cause.kind is CauseKind.LINK:
-        hosts = sorted({members.hosts.get(rank) or "?" for rank in cause.ranks})
-        where = hosts[0] if len(hosts) == 1 else f"{len(hosts)} hosts"
+        names = sorted({hosts.get(rank) or "?" for rank in cause.ranks})
+        where = names[0] if len(names) == 1 else f"{len(names)} hosts"
         return f"the link between {_named(cause.ranks)} ({where})"
     return _named(cause.ranks)
 
 
-def _is_of_host(cause: Cause, members: Members) -> bool:
-    """Whether a cause is a host, not ranks that take longer together."""
-    return cause.kind is CauseKind.HOST and cause.name in members.hosts.values()
+def _are_ranks(cause: Cause) -> bool:
+    """Whether a cause is several ranks: no host, and no link."""
+    return len(cause.ranks) > 1 and cause.kind is not CauseKind.LINK and cause.name in ("", listed(cause.ranks))
 
 
 def _why(cause: Cause, is_stall: bool, count: int, unit: str) -> str:
@@ -384,10 +380,13 @@ def _why(cause: Cause, is_stall: bool, count: int, unit: str) -> str:
     what = cause.mainly
     long = readable(cause.in_stalls if is_stall else cause.takes[what], "ns")
     name, _ = cause.largest
+    computes, its_host, its = (
+        ("compute", "their hosts take", "their") if _are_ranks(cause) else ("computes", "its host takes", "its")
+    )
     texts = {
-        OF_COMPUTE: f"computes {long if is_stall else f'{cause.longer * 100:.2g} %'} longer{_mostly(name)}",
-        OF_HOST: f"its host takes {long} longer" + (f" ({name})" if name else ""),
-        OF_COPIES: f"its copies take {long} longer",
+        OF_COMPUTE: f"{computes} {long if is_stall else f'{cause.longer * 100:.2g} %'} longer{_mostly(name)}",
+        OF_HOST: f"{its_host} {long} longer" + (f" ({name})" if name else ""),
+        OF_COPIES: f"{its} copies take {long} longer",
         OF_LINKS: f"transfers take {long} longer than between other ranks",
     }
     since = f", from step {cause.since} on" if cause.since is not None and unit == "steps" else ""

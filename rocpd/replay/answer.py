@@ -142,7 +142,9 @@ def _lines(answer: WhatIf) -> Iterator[str]:
     others = [each for each in answer.each if each.changes != together.changes]
     yield from ["one by one:"] if others else []
     for prediction in others[:_MOST]:
-        most = " (at most)" if any(change.is_bound for change in prediction.changes) else ""
+        # Another chain of work may be nearly as long, and leaves no more to gain.
+        then = f" (at most), then {next(_bound(prediction), 'nothing')}"
+        most = then if any(change.is_bound for change in prediction.changes) else ""
         yield f"  {_less(prediction.gain):>11}  {_between(prediction):<16}  {prediction}{most}"
     if len(others) > _MOST:
         yield f"  and {len(others) - _MOST} more: --format json"

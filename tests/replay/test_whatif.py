@@ -16,7 +16,7 @@ from rocpd.base import RocpdError, UsageError
 from rocpd.base.stages import Stages
 from rocpd.facts.communication.collectives import listed
 from rocpd.facts.timeline import COMPUTE
-from rocpd.replay.answer import Prediction, WhatIf
+from rocpd.replay.answer import Binding, Prediction, WhatIf
 from rocpd.replay.causes import Blame
 from rocpd.replay.changes import Change, Changing, Verb, changes, of_cause
 from rocpd.replay.job import JobGraph, read_job
@@ -136,6 +136,16 @@ def test_what_a_step_waits_for_is_tried_without(plant: str, change: str | None, 
     assert [str(one) for one in each] == ([change] if change else [])
     assert together.changes == ()
     assert not each or each[0].gain > 0.05
+
+
+def test_what_is_left_where_a_part_takes_no_time_is_named() -> None:
+    """A step that waits for its host alone gains but a quarter: another chain is nearly as long."""
+    binds = Binding("unexplained", 1, 50.0), Binding("compute", 0, 25.0)
+    free = Prediction(asked(scale=["host=0"]), 100.0, 75.0, 70.0, 80.0, ("",), binds)
+    usual = Prediction((), 100.0, 100.0, 100.0, 100.0, (), (Binding("host", 1, 99.9),))
+    said = str(WhatIf(4, 1.0, usual, Blame((), 0.0, 0.0), (free,)))
+    assert "it waits for host 99.9 % (rank 1)" in said
+    assert said.splitlines()[3].endswith("--scale host=0 (at most), then unexplained 66.7 % (rank 1)")
 
 
 @pytest.mark.parametrize(

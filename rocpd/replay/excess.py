@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from rocpd.base import Codes, Flags, Floats, Ints, by_key, frozen
-from rocpd.facts.columns import distinct, first_of, nth_of, numbered, per_id, runs
+from rocpd.facts.columns import distinct, first_of, grouped, nth_of, numbered, per_id, runs
 from rocpd.facts.timeline import COMPUTE
 from rocpd.replay.job import JobGraph
 from rocpd.replay.points import Edge, Point, narrowed, places_of, small
@@ -56,6 +56,7 @@ class StepPlaces:
         rank: number of the rank; -1: it is one of a link.
         count: how many points.
         first: the first one.
+        kernel: number of the name of what computes; else -1.
     """
 
     usual: Ints
@@ -67,9 +68,32 @@ class StepPlaces:
     rank: Ints
     count: Ints
     first: Ints
+    kernel: Ints
+
+    def like_the_rest(self, longer: Ints, is_known: Flags, whose: Ints) -> Ints:
+        """Return what units take longer; kernels that compare with none as much as the others of the rank or host.
+
+        That is so where all those that compare take longer by much the same share, as where clocks are low.
+
+        Args:
+            longer: what units take longer [ns], nothing where it is not known.
+            is_known: where it is.
+            whose: number of the rank or host of each.
+        """
+        longer, kernels = longer.copy(), (self.kernel >= 0).nonzero()[0]
+        for _, some in grouped([whose[kernels]]):
+            rows = kernels[some]
+            known, alone = rows[is_known[rows]], rows[~is_known[rows]]
+            name = numbered(self.kernel[known])
+            more, every = (np.bincount(name, times[known] * self.count[known], 1) for times in (longer, self.usual))
+            share = more.sum() / max(1.0, every.sum() - more.sum())
+            is_most = every.sum() * 2 >= (self.usual[rows].astype(np.int64) * self.count[rows]).sum()
+            if len(alone) and share > _ALIKE and is_most and are_alike(more, every):
+                longer[alone] = self.usual[alone] * (share / (1 + share))
+        return longer
 
 
-NO_UNIT = (0, False, 0, 0, False, -1, -1, 0, 0)
+NO_UNIT = (0, False, 0, 0, False, -1, -1, 0, 0, -1)
 """The columns of the last row of units."""
 
 
@@ -179,7 +203,9 @@ class Excess:
         together = numbered(place, whose[some])
         own[some] = np.where(is_known, usual - medians, 0)
         common[some] = np.where(is_known, _medians(together[rows], usual[rows])[together] - medians, 0)
-        return own, common
+        known = np.zeros(len(own), bool)
+        known[some] = is_known
+        return units.like_the_rest(own, known, whose), units.like_the_rest(common, known, whose)
 
     def lasting_without(self, removed: Ints) -> Ints:
         """Return what points take longer than others usually do, had some of all taken less [ns].
@@ -295,7 +321,8 @@ def _excess(job: JobGraph, steps: Ints, *, are_pieces: bool) -> Excess:
     same = (units.host, units.name, often, does, units.nth)
     name = numbered(units.name)
     run = np.where(often < -1, np.bincount(name[first_of(numbered(name, whose))])[name], 0)
-    parts = [_compared(same, units.usual, units.many, len(seen), run), (whose, units.many, units.first)]
+    kernel = np.where(job.points.part[units.first] == COMPUTE, units.name, -1)
+    parts = [_compared(same, units.usual, units.many, len(seen), run), (whose, units.many, units.first, kernel)]
     shapes = _shapes(job, moved, len(steps))
     rows = [(*parts[0], *parts[1])]
     if len(moved):
@@ -308,7 +335,9 @@ def _excess(job: JobGraph, steps: Ints, *, are_pieces: bool) -> Excess:
     for at, (*column, none) in enumerate(zip(*rows, NO_UNIT, strict=True)):
         joined = np.concatenate([*column, [none]])
         columns.append(joined.astype(kind) if at in _TIMES else narrowed(joined) if at >= _KEYS else joined)
-    return Excess(job.points.work, unit, StepPlaces(*columns), shapes)
+    places = StepPlaces(*columns)
+    lasting = places.like_the_rest(places.lasting, places.is_compared, places.rank)
+    return Excess(job.points.work, unit, replace(places, lasting=lasting), shapes)
 
 
 class _UnitsOfRank(NamedTuple):
@@ -431,7 +460,7 @@ def _of_links(job: JobGraph, moved: Ints, shape: Ints) -> tuple[Ints, tuple[Any,
     steps = len(distinct(step.astype(np.int64)))
     *columns, _ = _compared((shape[first], nth[first]), usual, count, steps)
     nothing = np.full(len(first), -1)
-    return unit, (*columns, nothing, nothing, count, moved[first])
+    return unit, (*columns, nothing, nothing, count, moved[first], nothing)
 
 
 def _compared(same: tuple[Ints, ...], usual: Ints, count: Ints, steps: int, run: Ints | int = 0) -> tuple[Any, ...]:

@@ -304,6 +304,16 @@ def test_a_first_stage_that_is_late_is_waited_for(plant: str, seed: int, who: tu
     assert not usual.causes
 
 
+def test_what_a_slow_stage_alone_computes_takes_as_much_longer(tmp_path: Path) -> None:
+    """The last stage computes the loss: no other host has kernels like these."""
+    layout = {"ranks": 8, "nodes": 2, "pp": 2, "seed": 1}
+    found = blamed(tmp_path / "slow", plant="slow-node", **layout)
+    (cause,) = found.causes
+    assert (cause.kind, cause.ranks, cause.largest[0]) == (CauseKind.HOST, (4, 5, 6, 7), "")
+    assert cause.longer == pytest.approx(0.1, abs=0.01)
+    assert cause.cost == pytest.approx(found.step_ns - blamed(tmp_path / "usual", **layout).step_ns, rel=0.1)
+
+
 def test_a_late_host_hides_a_straggler_of_another(tmp_path: Path) -> None:
     """One node comes late; a rank of the other one, which computes longer, costs nothing alone."""
     options = {"seed": 9, "rccl": "none", **LAYOUTS["tensor and data"]}

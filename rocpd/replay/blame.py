@@ -23,7 +23,7 @@ from rocpd.facts.units import LEAST_STEPS, slow_beyond
 from rocpd.replay import trend
 from rocpd.replay.causes import OF_COMPUTE, OF_HOST, PARTS, STALLS, Blame, Cause, CauseKind, together
 from rocpd.replay.chance import LEAST_TO_TELL, LIKELY, chance_among, chance_of
-from rocpd.replay.denied import denied
+from rocpd.replay.denied import Denied, denied
 from rocpd.replay.excess import Excess, are_alike
 from rocpd.replay.job import JobGraph
 from rocpd.replay.points import Edge, Point, add_to, no_times, places_of
@@ -95,13 +95,12 @@ class Blaming:
         usual = self.spent(self.job.replay_without(self._beyond_usual()))
         self.removed, self.hosts, self.own = self.nothing(), None, None
         causes = list(map(self._with_cost_alone, causes))
-        lost = self.step_ns - usual / len(self.steps)
         every, known, more = self._computing
         self.job.give_back()
         return Blame(
             tuple(self.steps.tolist()),
             self.step_ns,
-            lost,
+            self.step_ns - usual / len(self.steps),
             tuple(causes),
             self._slow_steps(),
             self._longest(),
@@ -110,7 +109,7 @@ class Blaming:
             self.job.matched,
             *self._suspects(),
             self._unmet,
-            denied(self.job, self._meets, self._longer_of(causes), self.step_ns),
+            self._denied(causes),
             bool((np.bincount(self.beyond.shapes) > 1).any()),
             sum(link.is_inferred for link in self.job.links),
         )
@@ -150,9 +149,8 @@ class Blaming:
     def _costs_last(self, some: Sequence[_Candidate | Cause]) -> list[int]:
         """Return what each of some candidates costs of a step once the others, and what is removed, are gone [ns]."""
         less = list(map(self._less, some))
-        of_all = self.spent(self.job.replay_without(self.removed, *less))
-        others = ([*less[:number], *less[number + 1 :]] for number in range(len(less)))
-        without = (self.spent(self.job.replay_without(self.removed, *each)) for each in others)
+        tried = [less, *([*less[:number], *less[number + 1 :]] for number in range(len(less)))]
+        of_all, *without = (self.spent(self.job.replay_without(self.removed, *each)) for each in tried)
         return [(time - of_all) // len(self.steps) for time in without]
 
     def _behind_each_other(self, some: Sequence[Cause], before: int) -> list[Cause]:
@@ -180,12 +178,31 @@ class Blaming:
         """Return a cause with what the replay without it regains of a step, nothing else being removed [ns]."""
         if cause.waiting and not cause.behind and not self._late:
             return replace(cause, alone=cause.cost)
-        hosts = self.late_beside(cause.ranks) if cause.kind is CauseKind.RANK else []
-        less = self.lasting_of(cause, self.own_without(self.lasting_of_hosts(hosts)) if hosts else None)
-        times = self.job.replay_without(less)
-        alone = (self.spent(self.job.points.time) - self.spent(times)) // len(self.steps)
+        times = self._without(cause)
         waiting = (self.waited - self._waiting(times)) / self.waited if self.waited else 0.0
-        return replace(cause, alone=alone, waiting=cause.waiting or waiting)
+        return replace(cause, alone=self._regained(times), waiting=cause.waiting or waiting)
+
+    def _without(self, cause: Cause | _Candidate) -> Ints:
+        """Return the times of the replay without a cause, nothing else being removed [ns]."""
+        hosts = self.late_beside(cause.ranks) if cause.kind is CauseKind.RANK else []
+        own = self.own_without(self.lasting_of_hosts(hosts)) if hosts else None
+        return self.job.replay_without(self.lasting_of(cause, own))
+
+    def _regained(self, times: Ints) -> int:
+        """Return how much less a step takes with some times of points [ns]."""
+        return (self.spent(self.job.points.time) - self.spent(times)) // len(self.steps)
+
+    def _denied(self, causes: Sequence[Cause]) -> Denied | None:
+        """Return the rank that ought to be a cause, and is none."""
+        _, known, more = self._computing
+        shares = zip(self.ranks, more.tolist(), (more / np.maximum(known - more, 1)).tolist(), strict=True)
+        blamed = {rank for cause in causes for rank in cause.ranks}
+        longer = {rank: both for rank, *both in shares if rank not in blamed}
+        found = denied(self.job, self._meets, longer, self.step_ns)
+        if not found:
+            return None
+        regains = self._regained(self._without(_Candidate(CauseKind.RANK, (found.rank,), ""))) / self.step_ns
+        return replace(found, regains=regains if regains >= _LEAST else 0.0)
 
     def late_beside(self, ranks: Sequence[int]) -> list[_Candidate]:
         """Return the hosts that are late as a whole and that none of some ranks runs on.
@@ -240,22 +257,19 @@ class Blaming:
         if self.own is not None:
             return self.own[rows]
         own = self.beyond.lasting_of(rows)
-        self._add_stalling(own, rows)
-        return own
-
-    def _add_stalling(self, times: Ints, some: slice) -> None:
-        """Add the time that some points take longer where their rank stalls [ns]."""
-        rows = self.stalled[some].nonzero()[0]
-        times[rows] += self.beyond.passing_alone(rows + (some.start or 0))
+        return np.add(own, self._stalling_of(rows), out=own)
 
     def in_usual_steps(self, less: Ints, rows: Ints) -> Ints:
         """Return what some points take longer for good, of all that they do, where their steps are as usual [ns]."""
-        lasting = less[rows] - np.where(self.stalled[rows] & (less[rows] != 0), self.beyond.passing_alone(rows), 0)
+        lasting = less[rows] - np.where(less[rows] != 0, self._stalling_of(rows), 0)
         return self.beyond.as_usual(lasting, rows)
 
     def _stalling_of(self, rows: slice | Ints) -> Ints:
         """Return the time that some points take longer where their rank stalls [ns]."""
-        return np.where(self.stalled[rows], self.beyond.passing_alone(rows), 0)
+        stalling = np.zeros(len(self.stalled[rows]), self.beyond.units.usual.dtype)
+        some = self.stalled[rows].nonzero()[0]
+        stalling[some] = self.beyond.passing_alone(some + (rows.start or 0) if isinstance(rows, slice) else rows[some])
+        return stalling
 
     def nothing(self) -> Ints:
         """Return no time of each point."""
@@ -361,13 +375,6 @@ class Blaming:
         came, meet = self._meets
         return int((times[meet] - times[came]).sum())
 
-    def _longer_of(self, causes: Sequence[Cause]) -> dict[int, tuple[float, float]]:
-        """Return rank -> how much longer it computes [ns of a step], and by which share; of ranks that are no cause."""
-        blamed = {rank for cause in causes for rank in cause.ranks}
-        _, known, more = self._computing
-        shares = zip(self.ranks, more.tolist(), (more / np.maximum(known - more, 1)).tolist(), strict=True)
-        return {rank: (longer, share) for rank, longer, share in shares if rank not in blamed}
-
     def _worst(self) -> Cause | None:
         """Return what costs most once those before are removed, if that may be enough; of equals the first candidate.
 
@@ -455,8 +462,7 @@ class Blaming:
         """
         own = self.beyond.lasting_without(hosts)
         add_to(own, hosts)
-        self._add_stalling(own, slice(None))
-        return own
+        return np.add(own, self._stalling_of(slice(None)), out=own)
 
     @functools.cached_property
     def hosts_of_ranks(self) -> list[str]:
@@ -498,9 +504,8 @@ class Blaming:
         most = self._of_several(np.maximum(self._of_host[1], 0), self.removed == 0)
         for name, columns in self._several.items():
             host = _Candidate(CauseKind.HOST, tuple(self.ranks[column] for column in columns), name)
-            stalls = []
-            for _, here in self.of_ranks(host.ranks):
-                stalls.append(int(self._stalling_with(host, here)[self.removed[here] == 0].sum()))
+            each = self.of_ranks(host.ranks)
+            stalls = [int(self._stalling_with(host, own)[self.removed[own] == 0].sum()) for _, own in each]
             if name in self._lasting_hosts or min(stalls) >= _LEAST / 2 * self.step_ns * len(self.steps):
                 yield host._replace(most=round(most[columns].sum() * len(self.steps)) + sum(stalls))
 
@@ -522,11 +527,8 @@ class Blaming:
 
     def _of_several(self, units: Ints, some: Flags) -> Floats:
         """Return the sum of values of units over some points of each rank, the mean of steps."""
-        sums = np.zeros(len(self.ranks))
-        for column, here in self.of_ranks(self.ranks):
-            rows = here.start + (self.counts[here] & (self.what[here] < 3) & some[here]).nonzero()[0]
-            sums[column] = units[self.beyond.unit[rows]].sum() / len(self.steps)
-        return sums
+        sums: Floats = self.by_step(partial(self.beyond.of_units, units), some.__getitem__).sum(0)
+        return sums / len(self.steps)
 
     def _less(self, candidate: Cause | _Candidate) -> Ints:
         """Return what points of a candidate take longer, besides what is removed [ns]."""
@@ -621,14 +623,13 @@ class Blaming:
         columns = [self.column[rank] for rank in ranks]
         stalls = self.steps[self.stalls[:, columns].all(1)]
         longest = int(np.isin(self._longer_now().argmax(1), columns).sum())
-        onset = trend.onset(series[:, columns].mean(1), self.step_ns)
+        others = np.median(np.delete(series, columns, 1), axis=1)
+        onset = trend.onset(series[:, columns].mean(1) - others, self.step_ns)
         since = None if onset is None else int(self.steps[onset])
-        _, known, _ = (each[columns].sum() for each in self._computing)
-        more, in_stalls = self._computes_longer(candidate), 0.0
-        for _, here in self.of_ranks(ranks):
-            in_stalls += int(np.minimum(self._stalling_with(candidate, here), less[here]).sum())
-        longer = float(more / max(known - more, 1))
-        stalled = in_stalls / max(1.0, float(less.sum())) if len(stalls) else 0.0
+        more = self._computes_longer(candidate)
+        longer = float(more / max(self._computing[1][columns].sum() - more, 1))
+        stalling = (np.minimum(self._stalling_with(candidate, here), less[here]) for _, here in self.of_ranks(ranks))
+        stalled = sum(int(each.sum()) for each in stalling) / max(1.0, float(less.sum())) if len(stalls) else 0.0
         cause = replace(cause, stalls=tuple(stalls.tolist()), stalled=stalled, longest=longest, longer=longer)
         cause = replace(cause, since=since, grows=() if since is not None else self._grows(cause))
         return replace(cause, in_stalls=self._in_stalls(cause)) if len(stalls) else cause
@@ -682,12 +683,11 @@ class Blaming:
 
     def _computes_longer(self, candidate: _Candidate) -> float:
         """Return how much longer ranks of a candidate compute than others, but for stalls, the mean of steps [ns]."""
-        lasting, sums = self.lasting_of(candidate), []
+        lasting, longer = self.lasting_of(candidate), 0
         for _, here in self.of_ranks(candidate.ranks):
-            stalling = self._stalling_with(candidate, here)
-            some = self.counts[here] & (self.what[here] == 0) & self.beyond.is_compared(here)
-            sums.append(int((lasting[here] - stalling)[some].sum()))
-        return float((np.array(sums) / len(self.steps)).sum())
+            some = self.counts[here] & self._compares(0, here)
+            longer += int((lasting[here] - self._stalling_with(candidate, here))[some].sum())
+        return longer / len(self.steps)
 
     def _takes(self, less: Ints, ranks: int, steps: int) -> dict[str, int]:
         """Return what for -> how much longer, of a rank in a step [ns]."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -16,28 +16,34 @@ _FOR_ONE = 0.5  # of what ranks wait for each other, that is for such a rank
 
 @frozen
 class Denied:
-    """A rank that computes longer, and that others wait for, though the replay without that regains nothing.
+    """A rank that computes longer, and that others wait for, though it is no cause.
 
     Args:
         rank: its number.
         longer: by which share it computes longer than others.
         waiting: share of what ranks wait for each other in collectives for which it comes last.
+        regains: share of a step that the replay without it regains; nothing where no record links the two.
     """
 
     rank: int
     longer: float
     waiting: float
+    regains: float = 0.0
 
     def __str__(self) -> str:
         """Return why nothing is known of it."""
-        return (
-            f"rank {self.rank} computes {self.longer * 100:.2g} % longer, and {self.waiting * 100:.0f} % of the "
-            "waiting is for it, but no record links the two: it takes calls by which hosts wait for GPUs"
+        why = (
+            f"; without it a step takes {self.regains * 100:.2g} % less, but steps are too few, or too much alike, to "
+            "tell that from chance"
+            if self.regains
+            else ", but no record links the two: it takes calls by which hosts wait for GPUs"
         )
+        longer, waiting = f"{self.longer * 100:.2g} %", f"{self.waiting * 100:.0f} %"
+        return f"rank {self.rank} computes {longer} longer, and {waiting} of the waiting is for it{why}"
 
 
 def denied(
-    job: JobGraph, meets: tuple[Ints, Ints], longer: Mapping[int, tuple[float, float]], step_ns: float
+    job: JobGraph, meets: tuple[Ints, Ints], longer: Mapping[int, Sequence[float]], step_ns: float
 ) -> Denied | None:
     """Return the rank that is no cause, computes longer and is waited for by the others most of the time.
 

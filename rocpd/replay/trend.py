@@ -14,7 +14,7 @@ NORMAL = 1.4826
 
 _FAR = 4.0  # deviations from other steps
 _STALL, _ONSET = 0.02, 0.03  # of a step, that a rank stalls or drifts, or takes longer from some step on, at least
-_LEAST_APART = 4  # steps before and after an onset
+_LEAST_APART = 3  # steps before and after an onset
 _HARDLY = 0.25  # of what a rank takes longer after an onset, what it does before
 _APART = 4  # times as far from others as from each other, lie ranks of a slower part
 _LEAST_TO_DRIFT, _DRIFTS = 8, 0.8  # steps; how well what takes longer goes with the number of the step
@@ -132,7 +132,7 @@ def onset(longer: Floats, step_ns: float) -> int | None:
     """Return the place of the step from which on a rank takes longer; None: it does in all, or now and then.
 
     Args:
-        longer: by how much it does in each.
+        longer: by how much it does in each than others do.
         step_ns: how long a step takes.
     """
     low, high = _LEAST_APART, len(longer) - _LEAST_APART
@@ -142,7 +142,7 @@ def onset(longer: Floats, step_ns: float) -> int | None:
     at = min(range(low, high + 1), key=lambda cut: longer[:cut].var() * cut + longer[cut:].var() * (len(longer) - cut))
     before, after = longer[:at], longer[at:]
     apart = float(after.mean() - np.median(before))
-    spread = NORMAL * float(np.median(np.abs(before - np.median(before))))
+    spread = NORMAL * max(float(np.median(np.abs(part - np.median(part)))) for part in (before, after))
     is_new = float(np.quantile(after, 0.1)) > float(np.quantile(before, 0.9))
     is_far = apart > max(_FAR * spread, _ONSET * step_ns)
     return at if is_new and is_far and before.mean() < _HARDLY * after.mean() else None

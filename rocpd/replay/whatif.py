@@ -186,7 +186,7 @@ class Replays:
         """
         (prediction,) = self._predictions([asked])
         compared, denied = [change for change in prediction.changes if _is_compared(change)], self.found.denied
-        if denied and any(change.kind in ("rank", "host") for change in compared):
+        if denied and not denied.regains and any(change.kind in ("rank", "host") for change in compared):
             raise RocpdError(f"not known: {denied}", _RECORD)
         if len(compared) == len(prediction.changes) and -prediction.gain > _COSTS:
             text = f"{prediction}: not known: a replay says that it would take longer without, which cannot be"

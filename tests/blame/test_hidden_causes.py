@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -204,6 +205,28 @@ def test_the_step_is_named_from_which_on_ranks_are_slow(ranks: tuple[int, ...], 
     assert f" longer, from step {first} on; " in finding.text
     assert finding.evidence["since_step"] == first
     assert "stalls" not in finding.evidence
+
+
+def test_a_rank_that_becomes_slow_after_three_steps_costs_what_it_does(tmp_path: Path) -> None:
+    """The first step is longer on all ranks: that is nobody's."""
+    shape, slow = Shape(ranks=4, steps=10, layers=2), Plant("compute", 15, (2,), tuple(range(3, 10)))
+    plants = [slow, Plant("compute", 8, tuple(range(4)), (0,))]
+    (finding,) = (each for each in _said(shape, plants, tmp_path) if each.rule == "comm.straggler")
+    assert (finding.rank, finding.evidence["since_step"]) == (2, 3)
+    assert finding.evidence["cost_ns"] == pytest.approx(_gain(shape, plants, [slow]), rel=ERROR)
+
+
+def test_what_may_be_chance_is_not_said_to_lack_a_record(tmp_path: Path) -> None:
+    """Six of ten steps are slow, one after the other: what that costs is known, not whether it lasts."""
+    shape, plants = Shape(ranks=4, steps=10, layers=2), [Plant("compute", 15, (2,), (1, 2, 3, 4, 5, 6))]
+    (finding,) = (each for each in _said(shape, plants, tmp_path) if each.rule == "comm.straggler")
+    regains = re.search(r"rank 2 computes .* longer, .*; without it a step takes (.*) % less, but steps", finding.text)
+    with rocpd.connect(tmp_path) as session:
+        answer = session.whatif(without=["rank:2"]).together
+    assert finding.verdict is Verdict.UNKNOWN
+    assert regains is not None
+    assert float(regains[1]) == pytest.approx(answer.gain * 100, rel=0.05)
+    assert answer.gain * answer.step_ns == pytest.approx(_gain(shape, plants, plants), rel=ERROR)
 
 
 @pytest.mark.parametrize(

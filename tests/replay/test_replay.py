@@ -255,7 +255,7 @@ def test_what_goes_beyond_others_is_what_plain_medians_say(seed: int) -> None:
     usual, count = random.integers(0, 1_000, 60), random.integers(1, 4, 60)
     count[place == 4] = 3
     nothing = np.zeros(60, np.int64)
-    units = StepPlaces(usual, place >= 0, nothing, usual, place >= 0, place, whose, count, nothing)
+    units = StepPlaces(usual, place >= 0, nothing, usual, place >= 0, place, whose, count, nothing, nothing - 1)
     own, common = Excess(usual, np.arange(60), units, nothing).beyond_others(whose)
     points = np.repeat(np.arange(60), count)
     for at in range(60):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 
 from rocpd.base import frozen
@@ -144,23 +144,15 @@ def _joined(causes: Sequence[Cause]) -> Cause:
     """Return several ranks as one cause, which costs what they cost one after the other; its waiting is not known."""
     if len(causes) == 1:
         return causes[0]
-
-    def mean(values: Iterable[float]) -> float:
-        return sum(values) / len(causes)
-
     return replace(
         causes[0],
         ranks=tuple(sorted(rank for cause in causes for rank in cause.ranks)),
         cost=sum(cause.cost for cause in causes),
-        takes={what: round(mean(cause.takes[what] for cause in causes)) for what in PARTS},
-        largest=(causes[0].largest[0], sum(cause.largest[1] for cause in causes)),
+        takes={what: sum(cause.takes[what] for cause in causes) // len(causes) for what in PARTS},
         waiting=0.0,
-        chance=max(1.0 if cause.chance is None else cause.chance for cause in causes),
-        stalled=mean(cause.stalled for cause in causes),
-        in_stalls=round(mean(cause.in_stalls for cause in causes)),
+        chance=max((cause.chance for cause in causes if cause.chance is not None), default=None),
         longest=sum(cause.longest for cause in causes),
-        longer=mean(cause.longer for cause in causes),
-        grows=tuple(mean(share) for share in zip(*(cause.grows for cause in causes), strict=True)),
+        longer=sum(cause.longer for cause in causes) / len(causes),
     )
 
 

@@ -16,7 +16,7 @@ from tests.advice.made import found, table
         ({"clock_lower_percent": 0.2}, " at the same clock"),
         ({"clock_lower_percent": 13.0}, "power cap"),
         ({"clock_lower_percent": 0.2, "more_work_items_percent": 8.0}, "equal work"),
-        ({"later_ns": 400_000}, "Its host starts it late"),
+        ({"later_ns": 400_000}, "The host starts work late there"),
         ({"stalls": [7], "clock_lower_percent": 0.0}, "--against others"),
         ({"stalls": [7], "later_ns": 3_000_000}, "garbage collection"),
     ],

@@ -41,8 +41,8 @@ _AT_ONCE = 1 << 16  # points
 _ALL_OF = 0.5  # of what most ranks of a host take longer, that all of them do at least
 
 
-class _Candidate(NamedTuple):
-    """A possible cause: as `Cause` has it, and what it can cost at most in all steps [ns]."""
+class Candidate(NamedTuple):
+    """A possible cause: whom it concerns, as `Cause` has it, and what it can cost at most in all steps [ns]."""
 
     kind: CauseKind
     ranks: tuple[int, ...]
@@ -129,7 +129,7 @@ class Blaming:
             before: how many causes are removed.
         """
         least = _LEAST * self.step_ns
-        some: list[_Candidate] = []
+        some: list[Candidate] = []
         for each in sorted(self._candidates(_TOGETHER), key=lambda each: -each.most):
             is_other = each.kind is CauseKind.LINK or not any(
                 set(each.ranks) & set(other.ranks) for other in some if other.kind is not CauseKind.LINK
@@ -146,7 +146,7 @@ class Blaming:
             some = kept
         return []
 
-    def _costs_last(self, some: Sequence[_Candidate | Cause]) -> list[int]:
+    def _costs_last(self, some: Sequence[Candidate | Cause]) -> list[int]:
         """Return what each of some candidates costs of a step once the others, and what is removed, are gone [ns]."""
         less = list(map(self._less, some))
         tried = [less, *([*less[:number], *less[number + 1 :]] for number in range(len(less)))]
@@ -182,7 +182,7 @@ class Blaming:
         waiting = (self.waited - self._waiting(times)) / self.waited if self.waited else 0.0
         return replace(cause, alone=self._regained(times), waiting=cause.waiting or waiting)
 
-    def _without(self, cause: Cause | _Candidate) -> Ints:
+    def _without(self, cause: Cause | Candidate) -> Ints:
         """Return the times of the replay without a cause, nothing else being removed [ns]."""
         hosts = self.late_beside(cause.ranks) if cause.kind is CauseKind.RANK else []
         own = self.own_without(self.lasting_of_hosts(hosts)) if hosts else None
@@ -201,10 +201,10 @@ class Blaming:
         found = denied(self.job, self._meets, longer, self.step_ns)
         if not found:
             return None
-        regains = self._regained(self._without(_Candidate(CauseKind.RANK, (found.rank,), ""))) / self.step_ns
+        regains = self._regained(self._without(Candidate(CauseKind.RANK, (found.rank,), ""))) / self.step_ns
         return replace(found, regains=regains if regains >= _LEAST else 0.0)
 
-    def late_beside(self, ranks: Sequence[int]) -> list[_Candidate]:
+    def late_beside(self, ranks: Sequence[int]) -> list[Candidate]:
         """Return the hosts that are late as a whole and that none of some ranks runs on.
 
         Where such a host has most ranks, what is usual is to be late: compared with them a rank would be early.
@@ -212,7 +212,7 @@ class Blaming:
         return [host for host in self._late if not set(ranks) & set(host.ranks)]
 
     @functools.cached_property
-    def _late(self) -> list[_Candidate]:
+    def _late(self) -> list[Candidate]:
         """Hosts that are late as a whole, for good, once nothing is removed."""
         return [host for host in self._of_hosts() if host.name in self._lasting_hosts]
 
@@ -406,7 +406,7 @@ class Blaming:
         cause = self._as_it_costs(candidates[worst], now, cost)
         return replace(cause, cost=cost // len(self.steps), waiting=waiting)
 
-    def _as_it_costs(self, candidate: _Candidate, now: int, cost: int) -> Cause:
+    def _as_it_costs(self, candidate: Candidate, now: int, cost: int) -> Cause:
         """Return a cause by what of it costs: compute, copies, calls, in stalls or not, that nobody waits for are out.
 
         Args:
@@ -429,16 +429,16 @@ class Blaming:
                 less = rest
         return self._cause(candidate, less)
 
-    def _candidates(self, ranks: int = _TRIED) -> Iterator[_Candidate]:
+    def _candidates(self, ranks: int = _TRIED) -> Iterator[Candidate]:
         """Yield what may be to blame besides what is removed: so many ranks at most, those that take longest."""
         yield from self._of_ranks(ranks)
         yield from self._of_hosts()
         left = self._left(self._transfers_longer(self.moved), self.moved)
         less, most = (self.by_link(each, self.moved).sum(0) for each in (left, np.maximum(left, 0)))
         for link in self._those(less):
-            yield _Candidate(CauseKind.LINK, self.job.links[link].ranks, str(link), round(most[link]))
+            yield Candidate(CauseKind.LINK, self.job.links[link].ranks, str(link), round(most[link]))
 
-    def _of_ranks(self, most_ranks: int = _TRIED) -> Iterator[_Candidate]:
+    def _of_ranks(self, most_ranks: int = _TRIED) -> Iterator[Candidate]:
         """Yield the ranks that take longest."""
         sums = []
         for _, here in self.of_ranks(self.ranks):
@@ -446,7 +446,7 @@ class Blaming:
             sums.append((int(left.sum()), int(np.maximum(left, 0).sum())))
         less, most = np.array(sums).reshape(-1, 2).T
         for column in self._those(less, most_ranks):
-            yield _Candidate(CauseKind.RANK, (self.ranks[column],), "", round(most[column]))
+            yield Candidate(CauseKind.RANK, (self.ranks[column],), "", round(most[column]))
 
     def _left(self, beyond: Ints, rows: slice | Ints) -> Ints:
         """Return what some points still take longer: of a rank of a host that is removed, what its others do not."""
@@ -497,13 +497,13 @@ class Blaming:
         """The numbers of the transfers that count."""
         return (self.counts & (self.job.link >= 0)).nonzero()[0]
 
-    def _of_hosts(self) -> Iterator[_Candidate]:
+    def _of_hosts(self) -> Iterator[Candidate]:
         """Yield hosts of several ranks, all of which take longer than those of other hosts, or stall together."""
         if not self._several:
             return
         most = self._of_several(np.maximum(self._of_host[1], 0), self.removed == 0)
         for name, columns in self._several.items():
-            host = _Candidate(CauseKind.HOST, tuple(self.ranks[column] for column in columns), name)
+            host = Candidate(CauseKind.HOST, tuple(self.ranks[column] for column in columns), name)
             each = self.of_ranks(host.ranks)
             stalls = [int(self._stalling_with(host, own)[self.removed[own] == 0].sum()) for _, own in each]
             if name in self._lasting_hosts or min(stalls) >= _LEAST / 2 * self.step_ns * len(self.steps):
@@ -530,7 +530,7 @@ class Blaming:
         sums: Floats = self.by_step(partial(self.beyond.of_units, units), some.__getitem__).sum(0)
         return sums / len(self.steps)
 
-    def _less(self, candidate: Cause | _Candidate) -> Ints:
+    def _less(self, candidate: Cause | Candidate) -> Ints:
         """Return what points of a candidate take longer, besides what is removed [ns]."""
         less = self.lasting_of(candidate)
         rows = less.nonzero()[0]
@@ -538,7 +538,7 @@ class Blaming:
         less[rows] = np.where(self.removed[rows] != 0, 0, less[rows]) if is_host else self._left(less[rows], rows)
         return less
 
-    def lasting_of(self, cause: Cause | _Candidate, own: Ints | None = None) -> Ints:
+    def lasting_of(self, cause: Cause | Candidate, own: Ints | None = None) -> Ints:
         """Return what points of a cause take longer than others usually do [ns].
 
         Args:
@@ -560,7 +560,7 @@ class Blaming:
             less[here] = np.where(self.counts[here] & (self.what[here] < 3), longer, 0)
         return less
 
-    def _all_drift(self, cause: Cause | _Candidate) -> bool:
+    def _all_drift(self, cause: Cause | Candidate) -> bool:
         return bool(self.drifts[[self.column[rank] for rank in cause.ranks]].all())
 
     def _transfers_longer(self, rows: Ints) -> Ints:
@@ -589,7 +589,7 @@ class Blaming:
                 alone[:, alike] = more[:, alike] - np.maximum(np.median(more[:, alike], axis=1), 0)[:, None]
         return trend.stalls(alone, self.step_ns, is_one_kind=False)
 
-    def lasting_of_hosts(self, hosts: Iterable[Cause | _Candidate]) -> Ints:
+    def lasting_of_hosts(self, hosts: Iterable[Cause | Candidate]) -> Ints:
         """Return what points of ranks usually take longer because of their hosts, of a place the same [ns]."""
         less = self.nothing()
         for _, here in self.of_ranks(rank for host in hosts for rank in host.ranks):
@@ -597,12 +597,12 @@ class Blaming:
             less[here] = np.where(self.counts[here] & (self.what[here] < 3), longer, 0)
         return less
 
-    def _stalling_with(self, cause: Cause | _Candidate, here: slice) -> Ints:
+    def _stalling_with(self, cause: Cause | Candidate, here: slice) -> Ints:
         """Return the time that points of a rank take longer where all ranks of a cause stall [ns]."""
         together = np.append(self.stalls[:, [self.column[rank] for rank in cause.ranks]].all(1), False)
         return np.where(together[self.at[here]], self._stalling_of(here), 0)
 
-    def _cause(self, candidate: _Candidate, less: Ints | None = None) -> Cause:
+    def _cause(self, candidate: Candidate, less: Ints | None = None) -> Cause:
         """Return what a candidate takes longer for, and whether that lasts; its cost is not known yet.
 
         Args:
@@ -681,7 +681,7 @@ class Blaming:
         own = owned(end - self.job.points.work[rows], end)
         return np.bincount(self.at[rows[own.of]], own.length, len(self.steps)).astype(np.float64)
 
-    def _computes_longer(self, candidate: _Candidate) -> float:
+    def _computes_longer(self, candidate: Candidate) -> float:
         """Return how much longer ranks of a candidate compute than others, but for stalls, the mean of steps [ns]."""
         lasting, longer = self.lasting_of(candidate), 0
         for _, here in self.of_ranks(candidate.ranks):

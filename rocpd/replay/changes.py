@@ -32,7 +32,7 @@ from rocpd.facts.communication.collectives import listed
 from rocpd.facts.regions import HostCall, host_call
 from rocpd.facts.timeline import COMMUNICATION, COMPUTE, COPIES
 from rocpd.federate.select.filters import number_ranges
-from rocpd.replay.blame import Blaming
+from rocpd.replay.blame import Blaming, Candidate
 from rocpd.replay.causes import Cause, CauseKind
 from rocpd.replay.graph import BEFORE, INSIDE
 from rocpd.replay.job import JobGraph
@@ -349,9 +349,9 @@ class Changing:
         return np.where(_freed(self.job.edges, edges, self.is_host), np.minimum(lag, 0), lag)
 
     def _rank(self, change: Change, hosts: Sequence[Change]) -> Ints:
-        late = [_cause_of(CauseKind.HOST, self._on(host), host.name) for host in hosts]
+        late = [Candidate(CauseKind.HOST, self._on(host), host.name) for host in hosts]
         own = self.blaming.own_without(self.blaming.lasting_of_hosts(late)) if hosts else None
-        return self._of(CauseKind.RANK, tuple(self._ranks(change)), "", own)
+        return self.blaming.lasting_of(Candidate(CauseKind.RANK, tuple(self._ranks(change)), ""), own)
 
     def _ranks(self, change: Change) -> list[int]:
         """Return the ranks that a change names."""
@@ -371,7 +371,7 @@ class Changing:
             raise RocpdError(f"{change}: no such host", near(change.name, known, f"hosts: {_few(known)}"))
         if len(ranks) == len(self.blaming.ranks):
             raise RocpdError(f"{change}: all ranks run there", "there is no other host to compare it with")
-        return self._of(CauseKind.HOST, ranks, change.name)
+        return self.blaming.lasting_of(Candidate(CauseKind.HOST, ranks, change.name))
 
     def _link(self, change: Change) -> Ints:
         less, shapes = self.blaming.nothing(), self.blaming.beyond.shapes
@@ -379,7 +379,7 @@ class Changing:
             hint = f"rocpd whatif JOB --scale {change.what}=0.5 says what faster transfers would gain"
             raise RocpdError(f"{change}: no other link compares with it", hint)
         for number in self._links(change):
-            less += self._of(CauseKind.LINK, self.job.links[number].ranks, str(number))
+            less += self.blaming.lasting_of(Candidate(CauseKind.LINK, self.job.links[number].ranks, str(number)))
         return less
 
     def _step(self, change: Change) -> Ints:
@@ -459,9 +459,6 @@ class Changing:
         names = ", ".join(each.what for each in before)
         share = self.causes[at].cost / self.blaming.step_ns
         return f"{share * 100:.1f} % less once {names} {'is' if len(before) == 1 else 'are'} gone"
-
-    def _of(self, kind: CauseKind, ranks: tuple[int, ...], name: str, own: Ints | None = None) -> Ints:
-        return self.blaming.lasting_of(_cause_of(kind, ranks, name), own)
 
     def long_on_host(self, least: int) -> list[Change]:
         """Return the changes that take away calls of HIP and HSA, and gaps, that a rank spends so long in [ns]."""
@@ -764,8 +761,3 @@ def _few(names: Sequence[object]) -> str:
 
 def _plain(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.lower())
-
-
-def _cause_of(kind: CauseKind, ranks: tuple[int, ...], name: str) -> Cause:
-    """Return a cause of which nothing is known but whom it concerns."""
-    return Cause(kind, ranks, name, 0, {}, ("", 0), 0.0)

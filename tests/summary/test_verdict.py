@@ -417,6 +417,18 @@ def test_a_link_is_not_explained_by_kernels_of_a_rank(tmp_path: Path) -> None:
     assert straggler.text.endswith("a straggler; the same kernels and grids")
 
 
+def test_ranks_that_take_as_much_longer_may_have_other_reasons(tmp_path: Path) -> None:
+    """The graph shows how long kernels take, their grids are in the files."""
+    options = JobOptions(tmp_path, ranks=6, steps=8, seed=7, plant="straggler=12,imbalance=12")
+    with rocpd.connect(simulate(options)) as session:
+        (finding,) = (each for each in session.summary("stragglers").findings if each.rule == "comm.straggler")
+    slow, larger = (fact.rank for fact in plan(options).facts)
+    reasons = {slow: "the same kernels and grids", larger: "it has more work: 12 % more work-items"}
+    assert finding.evidence["together"] == sorted(reasons)
+    assert finding.text.endswith("; " + "; ".join(f"rank {rank}: {why}" for rank, why in sorted(reasons.items())))
+    assert "more_work_items_percent" not in finding.evidence
+
+
 def test_a_straggler_behind_a_slow_host_is_explained_too(tmp_path: Path) -> None:
     files = simulate(
         JobOptions(tmp_path, ranks=12, nodes=3, tp=2, steps=12, seed=7, plant="imbalance=15,late-node=500")

@@ -479,15 +479,21 @@ def _explanations(session: Federation, judgement: Judgement, usual: int, pieces:
         pieces: the steps.
     """
     for late, at in zip(judgement.late[:_EXPLAINED], judgement.accused, strict=False):
-        if not {late, usual} <= set(pieces.ranks):  # one was killed before these steps
+        if not {*late, usual} <= set(pieces.ranks):  # one was killed before these steps
             yield Explanation("", {})
             continue
-        both = session.reader(late), session.reader(usual)
         # Where its host takes longer, kernels and clocks explain nothing.
-        if judgement.findings[at].evidence.get("mainly") == OF_HOST:
-            yield function_of(*both, pieces) or Explanation("", {})
-        else:
-            yield cause_of(*both, pieces, load(None))
+        is_host = judgement.findings[at].evidence.get("mainly") == OF_HOST
+        both = [(session.reader(rank), session.reader(usual)) for rank in late[:_EXPLAINED]]
+        why = (function_of(*each, pieces) if is_host else cause_of(*each, pieces, load(None)) for each in both)
+        yield _in_common(dict(zip(late, (each or Explanation("", {}) for each in why), strict=False)))
+
+
+def _in_common(of_ranks: Mapping[int, Explanation]) -> Explanation:
+    """Return why ranks that take as much longer do so: where their reasons differ, that of each."""
+    if len({re.sub(r"[\d.]+ %", "", each.text) for each in of_ranks.values()}) == 1:
+        return next(iter(of_ranks.values()))
+    return Explanation("; ".join(f"rank {rank}: {each.text}" for rank, each in of_ranks.items() if each.text), {})
 
 
 def _explained(judgement: Judgement, explanations: Sequence[Explanation]) -> Judgement:

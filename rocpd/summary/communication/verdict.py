@@ -123,7 +123,7 @@ class Judgement:
     Args:
         findings: the verdict; the first is the most important.
         culprits: ranks that hold others up, the worst first.
-        late: the first rank of each rank or host that does.
+        late: the ranks that do for one reason, of a host the first.
         last: rank -> in how many of the steps it came last.
         compute: rank -> its time of computing by that of others for the same.
         slow: text and number of the marker of a slow step -> why it is slow.
@@ -137,7 +137,7 @@ class Judgement:
 
     findings: tuple[Finding, ...]
     culprits: tuple[int, ...] = ()
-    late: tuple[int, ...] = ()
+    late: tuple[tuple[int, ...], ...] = ()
     last: Mapping[int, float] = field(default_factory=dict)
     compute: Mapping[int, float] = field(default_factory=dict)
     slow: Mapping[tuple[str, int], Cause] = field(default_factory=dict)
@@ -206,9 +206,9 @@ def judge(
     lacking_ranks = max(((group[0].size or 0) - len(group) for group in groups), default=0) - len(blame.unmet)
     findings = tuple(_findings(blame, pieces, hosts, lacks_ranks=lacking_ranks > 0))
     is_problem = findings[0].verdict is Verdict.PROBLEM
-    blamed = [cause.ranks for cause in blame.causes if cause.kind is not CauseKind.LINK]
-    culprits = tuple(dict.fromkeys(rank for ranks in blamed for rank in ranks)) if is_problem else ()
-    late = tuple(ranks[0] for ranks in blamed) if is_problem else ()
+    guilty = [cause for cause in blame.causes if cause.kind is not CauseKind.LINK] if is_problem else []
+    culprits = tuple(dict.fromkeys(rank for cause in guilty for rank in cause.ranks))
+    late = tuple(cause.ranks if cause.kind is CauseKind.RANK else cause.ranks[:1] for cause in guilty)
     usual = _usual(blame, culprits) if culprits else None
     last = came_last(groups, pieces, clocks)
     said = replace(judgement, findings=findings, culprits=culprits, late=late, last=last, usual=usual)

@@ -198,11 +198,11 @@ class Blaming:
         shares = zip(self.ranks, more.tolist(), (more / np.maximum(known - more, 1)).tolist(), strict=True)
         blamed = {rank for cause in causes for rank in cause.ranks}
         longer = {rank: both for rank, *both in shares if rank not in blamed}
-        found = denied(self.job, self._meets, longer, self.step_ns)
-        if not found:
-            return None
-        regains = self._regained(self._without(Candidate(CauseKind.RANK, (found.rank,), ""))) / self.step_ns
-        return replace(found, regains=regains if regains >= _LEAST else 0.0)
+
+        def regains(rank: int) -> float:
+            return self._regained(self._without(Candidate(CauseKind.RANK, (rank,), ""))) / self.step_ns
+
+        return denied(self.job, self._meets, longer, self.step_ns, regains)
 
     def late_beside(self, ranks: Sequence[int]) -> list[Candidate]:
         """Return the hosts that are late as a whole and that none of some ranks runs on.

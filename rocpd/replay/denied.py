@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -11,12 +11,14 @@ from rocpd.facts.columns import numbered
 from rocpd.replay.job import JobGraph
 
 _LEAST = 0.03  # of a step, that a rank computes longer which ought to be a cause
+_TRIED = 6  # ranks, those first that compute longest
+_REGAINED = 0.01  # of a step: less than that is nothing
 _FOR_ONE = 0.5  # of what ranks wait for each other, that is for such a rank
 
 
 @frozen
 class Denied:
-    """A rank that computes longer, and that others wait for, though it is no cause.
+    """A rank that computes longer, and that others wait for or that costs much, though it is no cause.
 
     Args:
         rank: its number.
@@ -33,8 +35,8 @@ class Denied:
     def __str__(self) -> str:
         """Return why nothing is known of it."""
         why = (
-            f"; without it a step takes {self.regains * 100:.2g} % less, but steps are too few, or too much alike, to "
-            "tell that from chance"
+            f"; without it a step takes {self.regains * 100:.2g} % less, but steps are too few or too much alike, "
+            "or ranks too far apart, to tell that from chance"
             if self.regains
             else ", but no record links the two: it takes calls by which hosts wait for GPUs"
         )
@@ -43,23 +45,31 @@ class Denied:
 
 
 def denied(
-    job: JobGraph, meets: tuple[Ints, Ints], longer: Mapping[int, Sequence[float]], step_ns: float
+    job: JobGraph,
+    meets: tuple[Ints, Ints],
+    longer: Mapping[int, Sequence[float]],
+    step_ns: float,
+    regains: Callable[[int], float],
 ) -> Denied | None:
-    """Return the rank that is no cause, computes longer and is waited for by the others most of the time.
+    """Return the rank that is no cause, computes longer, and is waited for most or would cost much; the longest first.
 
     Args:
         job: the graph.
         meets: numbers of the points that come to collectives, and of those at which these start.
         longer: rank that is no cause -> how much longer it computes [ns of a step], and by which share.
         step_ns: how long a step takes.
+        regains: returns the share of a step that the replay without a rank regains.
     """
     came, meet = meets
     waits = job.points.time[meet] - job.points.time[came]
     if not waits.any():
         return None
     at, last = numbered(meet), (waits == 0).nonzero()[0]
-    for_ranks = np.bincount(job.rank_of(came[last]), np.bincount(at, waits)[at[last]])
-    rank = int(for_ranks.argmax())
-    more, share = longer.get(rank, (0.0, 0.0))
-    waiting = float(for_ranks[rank] / waits.sum())
-    return Denied(rank, share, waiting) if waiting >= _FOR_ONE and more >= _LEAST * step_ns else None
+    for_ranks = np.bincount(job.rank_of(came[last]), np.bincount(at, waits)[at[last]], max(job.own) + 1) / waits.sum()
+    for rank in sorted(longer, key=lambda rank: -longer[rank][0])[:_TRIED]:
+        (more, share), waiting = longer[rank], float(for_ranks[rank])
+        if more >= _LEAST * step_ns and (waiting >= _FOR_ONE or len(longer) == len(job.steps)):
+            regained = regains(rank)
+            if waiting >= _FOR_ONE or regained >= _LEAST:
+                return Denied(rank, share, waiting, regained if regained >= _REGAINED else 0.0)
+    return None

@@ -13,6 +13,7 @@ NORMAL = 1.4826
 """The deviation by median distance."""
 
 _FAR = 4.0  # deviations from other steps
+_FAR_LATER = 2.0  # of steps after an onset, as a clock goes up and down
 _STALL, _ONSET = 0.02, 0.03  # of a step, that a rank stalls or drifts, or takes longer from some step on, at least
 _LEAST_APART = 3  # steps before and after an onset
 _HARDLY = 0.25  # of what a rank takes longer after an onset, what it does before
@@ -142,7 +143,7 @@ def onset(longer: Floats, step_ns: float) -> int | None:
     at = min(range(low, high + 1), key=lambda cut: longer[:cut].var() * cut + longer[cut:].var() * (len(longer) - cut))
     before, after = longer[:at], longer[at:]
     apart = float(after.mean() - np.median(before))
-    spread = NORMAL * max(float(np.median(np.abs(part - np.median(part)))) for part in (before, after))
+    spread, later = (NORMAL * float(np.median(np.abs(part - np.median(part)))) for part in (before, after))
     is_new = float(np.quantile(after, 0.1)) > float(np.quantile(before, 0.9))
-    is_far = apart > max(_FAR * spread, _ONSET * step_ns)
+    is_far = apart > max(_FAR * spread, _FAR_LATER * later, _ONSET * step_ns)
     return at if is_new and is_far and before.mean() < _HARDLY * after.mean() else None

@@ -623,8 +623,7 @@ class Blaming:
         columns = [self.column[rank] for rank in ranks]
         stalls = self.steps[self.stalls[:, columns].all(1)]
         longest = int(np.isin(self._longer_now().argmax(1), columns).sum())
-        others = np.median(np.delete(series, columns, 1), axis=1)
-        onset = trend.onset(series[:, columns].mean(1) - others, self.step_ns)
+        onset = trend.onset(series, columns, self.step_ns)
         since = None if onset is None else int(self.steps[onset])
         more = self._computes_longer(candidate)
         longer = float(more / max(self._computing[1][columns].sum() - more, 1))

@@ -5,6 +5,8 @@ Rows are steps, columns ranks or links; times are in ns.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from rocpd.base import Flags, Floats
@@ -14,6 +16,7 @@ NORMAL = 1.4826
 
 _FAR = 4.0  # deviations from other steps
 _FAR_LATER = 2.0  # of steps after an onset, as a clock goes up and down
+_SUDDEN = 3.0  # deviations of how much ranks change from step to step: what grows and falls slowly does by chance
 _STALL, _ONSET = 0.02, 0.03  # of a step, that a rank stalls or drifts, or takes longer from some step on, at least
 _LEAST_APART = 3  # steps before and after an onset
 _HARDLY = 0.25  # of what a rank takes longer after an onset, what it does before
@@ -129,13 +132,15 @@ def slower_part(longer: Floats, least: float) -> list[int]:
     return sorted(order[cut:].tolist()) if gaps.max() > max(_APART * apart, least) else []
 
 
-def onset(longer: Floats, step_ns: float) -> int | None:
-    """Return the place of the step from which on a rank takes longer; None: it does in all, or now and then.
+def onset(every: Floats, columns: Sequence[int], step_ns: float) -> int | None:
+    """Return the place of the step from which on some ranks take longer; None: they do in all, or now and then.
 
     Args:
-        longer: by how much it does in each than others do.
+        every: what each rank takes longer than others usually do.
+        columns: those that are asked for.
         step_ns: how long a step takes.
     """
+    longer = every[:, columns].mean(1) - np.median(np.delete(every, columns, 1), axis=1)
     low, high = _LEAST_APART, len(longer) - _LEAST_APART
     if low > high:
         return None
@@ -144,6 +149,7 @@ def onset(longer: Floats, step_ns: float) -> int | None:
     before, after = longer[:at], longer[at:]
     apart = float(after.mean() - np.median(before))
     spread, later = (NORMAL * float(np.median(np.abs(part - np.median(part)))) for part in (before, after))
+    changes = NORMAL * float(np.median(np.abs(np.diff(every - np.median(every, axis=1)[:, None], axis=0))))
     is_new = float(np.quantile(after, 0.1)) > float(np.quantile(before, 0.9))
-    is_far = apart > max(_FAR * spread, _FAR_LATER * later, _ONSET * step_ns)
+    is_far = apart > max(_FAR * spread, _FAR_LATER * later, _SUDDEN * changes, _ONSET * step_ns)
     return at if is_new and is_far and before.mean() < _HARDLY * after.mean() else None

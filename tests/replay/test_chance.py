@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from rocpd.base import Floats
+from rocpd.replay import trend
 from rocpd.replay.chance import LIKELY, chance_of
 from tests.soak import sized
 
@@ -57,3 +58,16 @@ def test_one_outlier_makes_nobody_slow() -> None:
     times = series(np.random.default_rng(2), 0.0, 40)
     times[7, 3] *= 50
     assert chance_of(times, 3) > LIKELY
+
+
+def test_what_goes_up_and_down_slowly_has_no_onset() -> None:
+    """Neighbouring steps are alike; a rank that is slower from one step on changes more in that step than others do."""
+    random = np.random.default_rng(1)
+    named = slow = 0
+    for _ in range(40):
+        times = series(random, 0.5, 12)
+        named += any(trend.onset(times, [rank], 1e6) is not None for rank in range(RANKS))
+        times[4:, 2] *= 1.18
+        slow += trend.onset(times, [2], 1e6) == 4
+    assert named <= 3
+    assert slow >= 30

@@ -63,11 +63,6 @@ class MeasuredKernel:
         return max(self.operations, key=lambda name: self.operations[name])
 
     @property
-    def unit(self) -> str:
-        """The name of an operation."""
-        return "OP" if self.type in INTEGERS else "FLOP"
-
-    @property
     def flops(self) -> float:
         """All operations."""
         return sum(self.operations.values())
@@ -76,12 +71,6 @@ class MeasuredKernel:
     def rate(self) -> float:
         """Operations in the time [GFLOP/s]."""
         return self.flops / self.time
-
-    @property
-    def compute_percent(self) -> float | None:
-        """The rate by the highest of the type of most operations."""
-        highest = self.rates.get(self.type)
-        return 100 * self.rate / highest if highest else None
 
     def bandwidth_percent(self, level: str) -> float | None:
         """The bytes in the time by the highest rate of a level."""
@@ -102,7 +91,8 @@ class MeasuredKernel:
     @property
     def use(self) -> dict[str, float]:
         """How near each limit is: the type of most operations and the levels, in percent."""
-        percents = {self.type: self.compute_percent if self.flops else None}
+        highest = self.rates.get(self.type)
+        percents = {self.type: 100 * self.rate / highest if highest and self.flops else None}
         percents |= {level: self.bandwidth_percent(level) for level in self.traffic}
         return {name: percent for name, percent in percents.items() if percent is not None}
 
@@ -135,8 +125,8 @@ def sentence(kernel: MeasuredKernel) -> str | None:
     level = name if name in kernel.traffic else min(kernel.traffic, key=LEVELS.index)
     place = f"{kernel.traffic[level] / kernel.time:,.0f} GB/s and no floating-point operations"
     if kernel.flops:
-        roof = kernel.roof(level)
-        unit, (prefix, scale) = kernel.unit, ("T", 1e3) if (roof or kernel.rate) >= _TERA else ("G", 1.0)
+        roof, unit = kernel.roof(level), "OP" if kernel.type in INTEGERS else "FLOP"
+        prefix, scale = ("T", 1e3) if (roof or kernel.rate) >= _TERA else ("G", 1.0)
         most = f" of at most {roof / scale:,.0f}" if roof else ""
         place = f"{kernel.intensity(level) or 0:.3g} {unit}/byte, {kernel.rate / scale:,.0f}{most} {prefix}{unit}/s"
     if not kernel.bound:

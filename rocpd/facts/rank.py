@@ -116,19 +116,19 @@ def key_of(by: By | None, rank: Rank, lane: int | None = None) -> Key:
     Args:
         by: what divides.
         rank: the rank.
-        lane: id of the agent or stream, `NULL` where it is unknown; it may be left out where neither divides.
+        lane: id of the agent, stream or dispatch, `NULL` where it is unknown; it may be left out where none divides.
 
     Raises:
-        ValueError: agents or streams divide, and no lane is given; or it goes by the launch, of which `Origins` knows.
+        ValueError: one of these divides, and no lane is given; or it goes by the launch, of which `Origins` knows.
     """
     if by is None:
         return ()
     if by in _OF_RANK:
         return (getattr(rank, _OF_RANK[by]),)
-    if by in LANES and lane is not None:
-        return (rank.number, None if lane == NULL else lane)
     if by in (*LANES, By.DISPATCH):
-        raise ValueError(f"the key of a division by {by.value} needs the id of the {by.value}")
+        if lane is None:
+            raise ValueError(f"the key of a division by {by.value} needs the id of the {by.value}")
+        return (rank.number, None if lane == NULL else lane)
     raise ValueError(f"a division by {by.value} goes by the launch of each operation")
 
 

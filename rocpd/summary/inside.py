@@ -265,24 +265,20 @@ def _of_rank(reading: RankReading) -> _OfRank:
         lanes = active_lanes(mask) * count if isinstance(mask, int) else 0
         says = count * (issued is not None), count * bool(issued), lanes, count * isinstance(mask, int)
         spot = names.get(kernel), Spot(source, instruction, offset)
-        add(spots, _division(reading, agent, number), spot, Sums((count, *says, waits)))
+        lane = number if reading.options.by is By.DISPATCH else agent
+        key = key_of(reading.options.by, reading.rank, lane if isinstance(lane, int) else NULL)
+        add(spots, key, spot, Sums((count, *says, waits)))
     return spots, _times(reading, runs, names)
 
 
 def _times(reading: RankReading, runs: list[Ints], names: Mapping[int, str | None]) -> dict[Key, dict[str | None, int]]:
     """Return the time of the dispatches of each kernel."""
-    kernel, agent, dispatch, start, end = runs
-    lanes = {By.AGENT: agent, By.DISPATCH: dispatch}.get(reading.options.by or By.RANK, np.zeros(len(kernel), np.int64))
+    (kernel, agent, dispatch, start, end), by = runs, reading.options.by
+    lanes = dispatch if by is By.DISPATCH else agent if by is By.AGENT else np.zeros(len(kernel), np.int64)
     times: dict[Key, dict[str | None, int]] = {}
     for (number, lane), rows in grouped([kernel, lanes]):
-        add(times, _division(reading, lane, lane), names.get(number), int((end[rows] - start[rows]).sum()))
+        add(times, key_of(by, reading.rank, lane), names.get(number), int((end[rows] - start[rows]).sum()))
     return times
-
-
-def _division(reading: RankReading, agent: object, dispatch: object) -> Key:
-    if reading.options.by is By.DISPATCH:
-        return reading.rank.number, dispatch if dispatch != NULL else None
-    return key_of(reading.options.by, reading.rank, agent if isinstance(agent, int) else NULL)
 
 
 def pc_samples(reading: Reading) -> Tables:
@@ -411,10 +407,8 @@ speedscope = partial(speedscope_of, _profiles, "rocpd pc-samples")
 def _paths(kernel: KernelSpots) -> Iterator[tuple[list[str], int]]:
     """Yield the frames below the kernel, and how many samples have them."""
     for spot in sorted(kernel.spots, key=order_of):
-        (count, _, issued, *_), frames = (
-            kernel.spots[spot],
-            [spot.source or "unknown line", spot.shown or "unknown instruction"],
-        )
+        count, _, issued, *_ = kernel.spots[spot]
+        frames = [spot.source or "unknown line", spot.shown or "unknown instruction"]
         reasons = {str(reason): samples for reason, samples in _by_reason(kernel.spots[spot]).items()}
         yield from (([*frames, reason], samples) for reason, samples in sorted(reasons.items()))
         if issued:
@@ -508,10 +502,7 @@ def _times_of_kernels(reading: RankReading, kernels: frozenset[str]) -> dict[Ker
 
 def _note_unmatched(reading: Reading, measured: Instrumented) -> None:
     """Say which kernels have dispatches that the traces do not have."""
-    missing = sorted(
-        {kernel for kernel, ordinal in map(_dispatch, measured.rows) if (kernel, ordinal) not in measured.times}
-    )
-    if missing:
+    if missing := sorted({kernel for kernel, _ in {*map(_dispatch, measured.rows)} - measured.times.keys()}):
         shown = ", ".join(missing[:3]) + (" …" if len(missing) > 3 else "")
         reading.session.note(f"no time of {shown}: open a trace of the same program with it")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -28,8 +28,8 @@ from rocpd.schema.calculated import Argument, CalculatedTable
 from rocpd.schema.rules.kernel_categories import Categories, is_communication, load
 from rocpd.summary.counters.counters import are_counted, each_program, not_counted
 from rocpd.summary.findings import Confidence, Finding, Verdict
-from rocpd.summary.grouping import Sums, merge, order_of, parts_added, together
-from rocpd.summary.reading import DIVISIONS, RankAnswers, Reading, Tables
+from rocpd.summary.grouping import Sums, all_added, merge, order_of, parts_added, together
+from rocpd.summary.reading import DIVISIONS, Reading, Tables
 from rocpd.summary.result import Field, Summary, by_name, table_of
 from rocpd.summary.run import columns_of, divided_by, division, planned, run_planned
 
@@ -190,30 +190,6 @@ def _shared(items: tuple[tuple[Any, Any], ...]) -> dict[Any, Any]:
 KernelGroups: TypeAlias = dict[GroupKey, KernelMetrics]
 
 
-def measured_in(
-    reading: Reading, panels: Sequence[str]
-) -> tuple[RankAnswers[KernelGroups | Measured | None], Iterator[tuple[Rank, KernelGroups]]]:
-    """Return what is asked of ranks for some panels, and the answers, as `each_program`."""
-    work = partial(_of_measured, panels=tuple(panels))
-    return each_program(reading, work, together, needs_values=_WITHOUT_COUNTERS not in panels)
-
-
-def of_panels(programs: Iterable[tuple[Rank, KernelGroups]]) -> KernelGroups:
-    """Return the metrics of all ranks.
-
-    Raises:
-        RocpdError: no kernels with counters, or none on an architecture that is known.
-    """
-    metrics: KernelGroups = {}
-    is_counted = False
-    for _, of_rank in programs:
-        is_counted = True
-        merge(metrics, of_rank)
-    if not metrics:
-        raise nothing_known(is_counted)
-    return metrics
-
-
 def nothing_known(is_counted: bool) -> RocpdError:
     """Return the error that says why nothing can be calculated: no values, or values of GPUs that are not known."""
     if is_counted:
@@ -254,10 +230,8 @@ def _of_gpu(
         sums = {key: MetricSums.of(known, rows, key[0] in quartiles) for key, known in measured.items()}
         name = None if kernel < 0 else counted.names[kernel]
         time = float(np.nansum(durations[rows]))
-        yield (
-            (division_of(options.by, rank, lane), name, calculator.architecture.name),
-            _kernel_metrics(time, sums, *alike),
-        )
+        key = key_of(options.by, rank, *lane), name, calculator.architecture.name
+        yield key, _kernel_metrics(time, sums, *alike)
 
 
 def divided(
@@ -267,11 +241,6 @@ def divided(
     kernels = counted.kernels[chosen] if has_kernels else np.full(len(chosen), -1)
     lanes = {By.AGENT: counted.agents, By.DISPATCH: counted.numbers}
     return grouped([kernels, *(lane[chosen] for lane_of, lane in lanes.items() if lane_of is by)])
-
-
-def division_of(by: By | None, rank: Rank, lane: Sequence[int]) -> Key:
-    """Return the values of the columns of a division."""
-    return (rank.number, *lane) if by is By.DISPATCH else key_of(by, rank, *lane)
 
 
 @frozen
@@ -321,9 +290,13 @@ def panels(reading: Reading) -> Tables:
         RocpdError: no kernels, or none on an architecture that is known.
     """
     names = [name for name in PANELS if reading.wants(name) or reading.wants("panels")]
-    answers, programs = measured_in(reading, names)
+    work = partial(_of_measured, panels=tuple(names))
+    answers, programs = each_program(reading, work, together, needs_values=_WITHOUT_COUNTERS not in names)
     yield answers
-    groups = of_panels(programs)
+    answered = [of_rank for _, of_rank in programs]
+    groups: KernelGroups = together(answered)
+    if not groups:
+        raise nothing_known(bool(answered))
     kinds = by_key((kind, metrics) for (_, _, kind), metrics in groups.items())
     unmeasured = {kind: _unmeasured(every) for kind, every in kinds.items()}
     if reading.wants("panels"):
@@ -439,7 +412,7 @@ def _of_program(counted: Measured, rank: Rank, options: Options) -> _Derived:
                 continue
             calculated = Calculated(None) if isinstance(answer, str) else answer
             for (kernel, *lane), of_lane in divided(counted, chosen, options.by):
-                key = division_of(options.by, rank, lane), counted.names[kernel], name
+                key = key_of(options.by, rank, *lane), counted.names[kernel], name
                 merge(sums, {key: Sums((MetricSums.of(calculated, of_lane), MetricSums.of(collected, of_lane)))})
                 formulas.setdefault(key, (source, formula))
     return sums, formulas, missing
@@ -455,8 +428,9 @@ def roofline(reading: Reading) -> Tables:
     roofs = _measured(reading.options.roofs)
     answers, programs = each_program(reading, _of_roofline, parts_added, needs_values=True)
     yield answers
-    times: dict[str | None, int] = {}
-    groups = of_panels(_counting(programs, times))
+    groups, times = all_added(programs, 2)
+    if not groups:
+        raise nothing_known(bool(times))
     placed: dict[GroupKey, MeasuredKernel] = {}
     for key in sorted(groups, key=lambda key: (order_of(key[0]), -groups[key].time, order_of(key[1:]))):
         if kernel := _kernel(groups[key], roofs):
@@ -467,11 +441,8 @@ def roofline(reading: Reading) -> Tables:
         )
     source = "measured" if roofs else "theoretical"
     rows = [row for key, kernel in placed.items() for row in _rows(key, kernel, groups[key], source)]
-    yield reading.summary(
-        TABLES["roofline"],
-        rows,
-        findings=[*_not_placed(times, placed, load(reading.options.categories)), *_findings(placed)],
-    )
+    findings = [*_not_placed(times, placed, load(reading.options.categories)), *_findings(placed)]
+    yield reading.summary(TABLES["roofline"], rows, findings=findings)
 
 
 def _measured(path: Path | None) -> dict[str, float]:
@@ -533,15 +504,6 @@ def _of_roofline(counted: Measured, rank: Rank, options: Options) -> tuple[Kerne
     return _of_measured(counted, rank, options, ("roofline",)), counted.times
 
 
-def _counting(
-    programs: Iterable[tuple[Rank, tuple[KernelGroups, _KernelTimes]]], times: dict[str | None, int]
-) -> Iterator[tuple[Rank, KernelGroups]]:
-    """Yield the metrics of ranks; `times` gets the time of their kernels."""
-    for rank, (groups, of_rank) in programs:
-        merge(times, of_rank)
-        yield rank, groups
-
-
 def _not_placed(
     times: _KernelTimes, placed: Mapping[GroupKey, MeasuredKernel], categories: Categories
 ) -> Iterator[Finding]:
@@ -564,10 +526,8 @@ def _findings(placed: Mapping[GroupKey, MeasuredKernel]) -> Iterator[Finding]:
     for (_, name, _), kernel in first:
         if text := sentence(kernel):
             shown = f"{short.get(name or '', '?')}: {text}"
-            evidence = {
-                "nearest": kernel.nearest and kernel.nearest[0],
-                **{f"{limit}_percent": percent for limit, percent in kernel.use.items()},
-            }
+            percents = {f"{limit}_percent": percent for limit, percent in kernel.use.items()}
+            evidence = {"nearest": kernel.nearest and kernel.nearest[0], **percents}
             yield Finding(shown, "kernel.roofline", Verdict.NOTE, Confidence.CERTAIN, evidence=evidence)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from rocpd.advice.judge import USUAL
@@ -194,16 +194,28 @@ def write(
         OutputError: the file exists (without `force`) or cannot be written.
         InputError: an input is damaged.
     """
-    options = options or ReportOptions()
-    form = ready(path, options.plots)
+    plots = options.plots if options else None
+    return written(path, lambda: build(session, options, progress), force, plots)
+
+
+def written(path: Path, make: Callable[[], Report], force: bool, plots: Path | None = None) -> Report:
+    """Write a report, which is made once its files are known to be free; return it. Errors as of `write`.
+
+    Args:
+        path: the file; its ending says which format.
+        make: returns the report.
+        force: replace existing files.
+        plots: folder for the charts as pictures; None: nowhere.
+    """
+    form = ready(path, plots)
     check_free(path, force)
-    if options.plots:
-        check_folder_free(options.plots, force)
-    report = build(session, options, progress)
+    if plots:
+        check_folder_free(plots, force)
+    report = make()
     with complete_or_nothing(path, force) as temporary:
         entries.load(form.home, f"format {form.ending}")(report, temporary)
-    if options.plots:
-        write_plots(report, options.plots, force)
+    if plots:
+        write_plots(report, plots, force)
     return report
 
 

@@ -9,15 +9,13 @@ import shlex
 from collections.abc import Container, Iterator
 from pathlib import Path
 
-from rocpd.base import entries
-from rocpd.base.output import check_free, complete_or_nothing
 from rocpd.base.version import __version__
 from rocpd.chart.draw import draw
 from rocpd.compare.options import STEP
 from rocpd.compare.tables import tables_of
 from rocpd.history.history import JobHistory
 from rocpd.history.series import MetricChange
-from rocpd.report.build import ready
+from rocpd.report.build import written
 from rocpd.report.material import arranged
 from rocpd.report.model import Block, Conclusion, Figure, Findings, Report, Section, Table
 from rocpd.summary.result import Summary
@@ -64,11 +62,7 @@ def write(history: JobHistory, path: Path, force: bool = False) -> None:
         UsageError: an unknown ending, or a package that the format needs is not installed.
         OutputError: the file exists (without `force`) or cannot be written.
     """
-    form = ready(path)
-    check_free(path, force)
-    report = build(history)
-    with complete_or_nothing(path, force) as temporary:
-        entries.load(form.home, f"format {form.ending}")(report, temporary)
+    written(path, lambda: build(history), force)
 
 
 def _name(run: object) -> str:

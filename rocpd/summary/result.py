@@ -162,12 +162,8 @@ class Summary(Result):
         self._batches = batches
         self._columns_of_kernels = {index: field.joined_by for index, field in enumerate(fields) if field.is_kernel}
         names = tuple(field.name for field in fields)
-        if callable(rows):
-            read = rows
-            super().__init__(lambda: Rows(names, read()))
-        else:
-            held = tuple(rows)
-            super().__init__(lambda: Rows(names, iter(held)))
+        read = rows if callable(rows) else tuple(rows).__iter__
+        super().__init__(lambda: Rows(names, read()))
 
     @property
     def units(self) -> tuple[str, ...]:

@@ -267,16 +267,12 @@ def _computing(late: _Rank, peer: _Rank, steps: int) -> Explanation | None:
         return None
     more_percent = more * 100 / usual_items if usual_items else 0.0
     evidence = {"same_kernels_longer_percent": percent, "more_work_items_percent": more_percent}
+    text = f"it has more work: {more_percent:.2g} % more work-items" if more_percent >= 1 else "it runs other kernels"
     if slower >= _MOSTLY * longer:
-        return Explanation("the same kernels and grids", evidence)
-    if slower > (1 - _MOSTLY) * longer:
-        return Explanation(
-            f"the same kernels take {percent:.2g} % longer, and it has other ones or larger grids", evidence
-        )
-    return Explanation(
-        f"it has more work: {more_percent:.2g} % more work-items" if more_percent >= 1 else "it runs other kernels",
-        evidence,
-    )
+        text = "the same kernels and grids"
+    elif slower > (1 - _MOSTLY) * longer:
+        text = f"the same kernels take {percent:.2g} % longer, and it has other ones or larger grids"
+    return Explanation(text, evidence)
 
 
 def _have_one_role(late: _Rank, peer: _Rank) -> bool:
@@ -423,11 +419,7 @@ class MatchedCommunication:
         known = kept.known
         computing = known.computing if known else tuple(number for number, graph in graphs.items() if graph.computes)
         pieces = periods({number: ranks[number].steps for number in computing}, reading.warm_up(), matched.groups)
-        replays = (
-            functools.cache(partial(_replays, session, job, pieces, clocks))
-            if pieces is not None and len(pieces)
-            else None
-        )
+        replays = functools.cache(partial(_replays, session, job, pieces, clocks)) if pieces else None
         with session.job.course.during(Stage.BLAME):
             blamed = known or Blamed(computing, replays().found if replays else None)
         lacking = "" if matched.groups or matched.pairs else _lacking(session, channels)

@@ -301,9 +301,8 @@ def functions(reading: Reading, name: str = "functions") -> Tables:
 def _add(sums: dict[int, Sums], tree: CallTree) -> None:
     """Add the paths of a tree to the sums of their names: calls, and times [ns], on the CPU, then on the GPU."""
     inside: list[frozenset[int]] = []  # names above a row, and its own
-    for (above, name), (calls, cpu, cpu_self, gpu_self), gpu in zip(
-        tree.paths, tree.sums, tree.inclusive_gpu(), strict=True
-    ):
+    rows = zip(tree.paths, tree.sums, tree.inclusive_gpu(), strict=True)
+    for (above, name), (calls, cpu, cpu_self, gpu_self), gpu in rows:
         around = inside[above] if above >= 0 else frozenset()
         inside.append(around | {name})
         once = (0, 0) if name in around else (cpu, gpu)
@@ -443,9 +442,7 @@ def chart_of(
     for row in range(len(rows) - 1, -1, -1):
         if above[row] >= 0:
             totals[above[row]] += totals[row]
-    below = defaultdict(list)
-    for row in range(len(rows)):
-        below[above[row]].append(row)
+    below = defaultdict(list, by_key((outer, row) for row, outer in enumerate(above)))
     total = sum(totals[row] for row in below[-1])
     frames, waiting = [], [(row, 0, start) for row, start in _placed(below[-1], totals, 0)]
     while waiting:
@@ -498,9 +495,8 @@ def _profiles_of_calls(reading: Reading) -> Iterator[FlameProfile]:
         for row, (above, name) in enumerate(tree.paths):
             paths[row] = [*paths[above], names[name] or "?"]
         for unit, place in ((_GPU, 3),) if is_lane(reading, key) else ((_CPU, 2), (_GPU, 3)):
-            yield FlameProfile(
-                _labels(reading, key), unit, [(paths[row], tree.sums[row][place]) for row in tree.walk()]
-            )
+            stacks = [(paths[row], tree.sums[row][place]) for row in tree.walk()]
+            yield FlameProfile(_labels(reading, key), unit, stacks)
 
 
 def _profiles_of_stacks(reading: Reading) -> Iterator[FlameProfile]:

@@ -282,9 +282,8 @@ def _batches(
         codes = (np.fromiter(map(names.code, map(as_text, column)), np.int64, batch.count) for column in batch.texts)
         columns = [*codes, *batch.numbers]
         if origins:
-            columns[len(layout.keys)] = origins.of(
-                operations.KERNEL if kind == "kernels" else operations.COPY, columns[len(layout.keys)]
-            )
+            of_kind = operations.KERNEL if kind == "kernels" else operations.COPY
+            columns[len(layout.keys)] = origins.of(of_kind, columns[len(layout.keys)])
         yield columns[: len(keys)], columns[len(keys)], columns[-1] if sizes else None
 
 
@@ -463,9 +462,8 @@ def categories(reading: Reading) -> Tables:
         for category, of_category in grouping.most_first(sums, _time):
             shown.append(of_category[0])
             count = len({full for _, full in groups[category]})
-            rows.append(
-                (*key, category, count, *statistics(of_category[0]), grouping.percent(_time(of_category), whole))
-            )
+            share = grouping.percent(_time(of_category), whole)
+            rows.append((*key, category, count, *statistics(of_category[0]), share))
         unknown: dict[str | None, grouping.Sums] = {}
         for (name, _), of_name in groups.get(known.other, {}).items():
             grouping.merge(unknown, {name: of_name})
@@ -506,9 +504,8 @@ def marker_kernels(reading: Reading) -> Tables:
 def _of_each_agent(reading: Reading, table: TableDefinition, fields: Sequence[Field]) -> Tables:
     yield (answers := reading.each(_read_agents, _OF_AGENTS).adding(grouping.together))
     places = grouping.added(answers, "kernels")
-    yield Summary(
-        table, fields, grouping.rows_of(places, lambda key, sums: _rows(key, grouping.most_first(sums, _time)))
-    )
+    rows = grouping.rows_of(places, lambda key, sums: _rows(key, grouping.most_first(sums, _time)))
+    yield Summary(table, fields, rows)
 
 
 _OF_AGENTS = Fact("kernels-of-agents", 1, (grouping.Sums, Spread))

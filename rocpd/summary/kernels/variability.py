@@ -491,13 +491,8 @@ def _row(context: _Named, instances: Instances, category: str, whole: int, befor
     gap = round(gaps.total / gaps.calls / 1e3, 1) if gaps.calls else None
     lengths = (round((ns or 0) / 1e3, 1) for ns in (m.shortest, m.total / m.calls, m.longest))
     excess = 0 if category == IDLE else instances.excess
-    shares = (
-        round(excess / m.calls / 1e3, 1),
-        round(excess * 100 / whole, 1),
-        m.calls,
-        round(m.total * 100 / whole, 1),
-    )
-    return *context, *[None] * (before + 1 - len(context)), *starts, gap, *lengths, *shares, category
+    over, share = (round(excess / m.calls / 1e3, 1), round(excess * 100 / whole, 1)), round(m.total * 100 / whole, 1)
+    return *context, *[None] * (before + 1 - len(context)), *starts, gap, *lengths, *over, m.calls, share, category
 
 
 def _category_rows(contexts: Mapping[_Named, tuple[Instances, str]], whole: int) -> Iterator[Row]:

@@ -183,9 +183,8 @@ def _read_levels(reading: RankReading) -> _OfLevels:
         times = np.append(np.array([begin] if held else [], np.int64), at[changing])
         sizes = np.append(np.array([held] if held else [], np.int64), more[changing])
         if len(times) or any(counts):
-            levels[key_of(by, reading.rank, number), allocations.names.texts[code]] = grouping.Sums(
-                (*counts, [times], [sizes])
-            )
+            of_level = key_of(by, reading.rank, number), allocations.names.texts[code]
+            levels[of_level] = grouping.Sums((*counts, [times], [sizes]))
     agents = reading.reader.rows(_CAPACITIES) if by is By.AGENT else []
     return levels, {key_of(by, reading.rank, agent): size for agent, size in agents}
 
@@ -336,12 +335,8 @@ def _by_step(reading: RankReading, made: Made, lanes: Ints) -> _BySteps:
         chosen = ((step != NULL) & counts).nonzero()[0]
         for (lane, number), rows in grouped([lanes[chosen], step[chosen]]):
             count, size = len(rows), total(made.bytes[chosen[rows]])
-            grouping.add(
-                steps,
-                reading.key(lane),
-                number,
-                grouping.Sums((grouping.Largest(1), *((0, count, 0, size) if at else (count, 0, size, 0)))),
-            )
+            sums = (0, count, 0, size) if at else (count, 0, size, 0)
+            grouping.add(steps, reading.key(lane), number, grouping.Sums((grouping.Largest(1), *sums)))
     return {
         key: {step: grouping.Sums((1, *rest)) for step, (_, *rest) in of_key.items()} for key, of_key in steps.items()
     }

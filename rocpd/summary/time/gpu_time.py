@@ -293,13 +293,8 @@ def _busy_row(key: Key, s: _Sum) -> Row:
 def _overlap_row(key: Key, s: _Sum) -> Row:
     communication, copy = s.exposed + s.hidden, s.exposed_copy + s.hidden_copy
     times = (s.busy, s.compute, communication, copy, s.hidden, s.exposed, s.exposed_copy)
-    shares = (
-        (s.hidden, communication),
-        (s.exposed, communication),
-        (s.exposed, s.busy),
-        (s.in_computing_streams, s.in_streams),
-    )
-    return (*key, *times, *(percent(*share) for share in shares))
+    of_communication = percent(s.hidden, communication), percent(s.exposed, communication)
+    return (*key, *times, *of_communication, percent(s.exposed, s.busy), percent(s.in_computing_streams, s.in_streams))
 
 
 def _gap_sums(reading: Reading, ordered: list[tuple[Key, _Sum]]) -> list[tuple[Key, Spread, int]]:

@@ -130,19 +130,12 @@ class Steps:
         for step, times in self.steps.items():
             least, most = min(times.values()), max(times.values())
             over = means[step] / typical if typical and step not in self.cut else None
-            spread = (means[step], least, most, most - least)
-            alone = () if longest is None else _only(longest.get(step, ()), ranks)
-            rows.append(
-                (
-                    *(*step, self.first[step], len(times), *spread),
-                    *(_slowest_of(slow.get(step), ranks) or alone or _slowest(times, _CLEARLY)),
-                    over,
-                    *_grown(slow.get(step), means[step] - typical),
-                    int(step in self.warm_up),
-                    ratio(*self.periods[step]),
-                    *_several_of(slow.get(step), hosts),
-                )
-            )
+            lasts = (self.first[step], len(times), means[step], least, most, most - least)
+            cause, alone = slow.get(step), () if longest is None else _only(longest.get(step, ()), ranks)
+            slowest = _slowest_of(cause, ranks) or alone or _slowest(times, _CLEARLY)
+            grown = _grown(cause, means[step] - typical)
+            rest = int(step in self.warm_up), ratio(*self.periods[step]), *_several_of(cause, hosts)
+            rows.append((*step, *lasts, *slowest, over, *grown, *rest))
         return sorted(rows, key=lambda row: (-row[4], row[2], row[0], row[1]))
 
     def phase_rows(self) -> list[Row]:
@@ -150,10 +143,9 @@ class Steps:
         rows = []
         for text, phase in self.phases.items():
             totals = phase.totals
+            lasts = statistics(Spread.sum(phase.spreads))
             imbalance = max(totals.values()) * len(totals) / totals.total()
-            rows.append(
-                (text, len(totals), *statistics(Spread.sum(phase.spreads)), *_slowest(totals), imbalance, phase.gpu)
-            )
+            rows.append((text, len(totals), *lasts, *_slowest(totals), imbalance, phase.gpu))
         return sorted(rows, key=lambda row: (-row[3], row[0]))
 
 
@@ -186,12 +178,8 @@ def _grown(cause: Cause | None, longer: float) -> Row:
     """
     if cause is None:
         return None, None, None, None
-    return (
-        _GROWN[cause.mainly],
-        min(cause.takes[cause.mainly], round(longer)),
-        cause.largest[0] or None,
-        cause.ranks[0] if len(cause.ranks) == 1 else None,
-    )
+    by, rank = min(cause.takes[cause.mainly], round(longer)), cause.ranks[0] if len(cause.ranks) == 1 else None
+    return _GROWN[cause.mainly], by, cause.largest[0] or None, rank
 
 
 def _slowest(times: Mapping[Key, int], margin: float = 0.0) -> Key:

@@ -325,8 +325,8 @@ def whatif(material: Material) -> Iterator[Block]:
         yield Text("Nothing was found that costs 1 % of a step.")
         return
     rows = tuple(
-        (str(one), one.predicted_step_ns, *(gain * 100 for gain in (one.gain, *one.gains)))
-        for one in (*each, *([together] if len(together.changes) > 1 else []))
+        (str(trial), trial.predicted_step_ns, *(gain * 100 for gain in (trial.gain, *trial.gains)))
+        for trial in (*each, *([together] if len(together.changes) > 1 else []))
     )
     step = readable(together.step_ns, "ns")
     doc = f"The job is replayed without it; a mean step took {step}. How long another takes is a matter of chance."

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -154,58 +154,43 @@ def _measured(reader: RankReader, names: KernelNames) -> Measured:
     durations = np.where(valid_times(start, end), end - start, np.nan).astype(np.float64)
     rows, is_known = find_rows(event, read.numbers[0])
     known = (is_known & ~np.isnan(read.reals[0])).nonzero()[0]
-    values = _Values(rows[known], read.numbers[1][known], read.reals[0][known])
+    values = rows[known], read.numbers[1][known], read.reals[0][known]
     symbols = reader.rows(_COUNTERS)
     if has_passes:
         called = {number: as_text(symbol) or as_text(name) or "?" for number, name, symbol, _ in symbols}
         passes = tuple(_passes_in_file(values, called, *(column[known] for column in read.numbers[2:])))
     else:
         called = {number: as_text(name) or "?" for number, name, *_ in symbols}
-        passes = (values.of_pass(called, durations),) if len(values.rows) else ()
+        passes = (_pass_of(called, durations, *values),) if len(known) else ()
     texts, times = kernel_texts(reader, names, dispatches[2]), dict[str | None, int]()
     lasting = np.where(valid_times(*dispatches[6:8]), dispatches[7] - dispatches[6], 0)
     for (kernel_id,), runs in grouped([dispatches[2]]):
         merge(times, {texts.get(kernel_id): total(lasting[runs])})
     ids, kernels = distinct(kernel), numbered(kernel)
     gpus, kinds = _hardware(reader, agent)
-    return Measured(
-        kernels,
-        tuple(texts.get(number) for number in ids.tolist()),
-        number,
-        gpus,
-        agent,
-        sizes | _registers(reader, kernel),
-        durations,
-        passes,
-        kinds,
-        expressions={str(name): str(text) for name, text in reader.rows(_EXPRESSIONS)},
-        times=times,
-    )
+    sizes |= _registers(reader, kernel)
+    names_of = tuple(texts.get(number) for number in ids.tolist())
+    expressions = {str(name): str(text) for name, text in reader.rows(_EXPRESSIONS)}
+    return Measured(kernels, names_of, number, gpus, agent, sizes, durations, passes, kinds, 0, expressions, times)
 
 
-class _Values(NamedTuple):
-    """Counter values as columns: the row of the dispatch that each is of, the id of the counter, and the value."""
-
-    rows: Ints
-    pmc: Ints
-    value: Floats
-
-    def of_pass(self, called: Mapping[int, str], durations: Floats | None) -> Pass:
-        """Return the values by counter."""
-        groups = list(grouped([self.pmc]))
-        named = rows_by_name((called.get(pmc, "?"), self.rows[some], self.value[some]) for (pmc,), some in groups)
-        return Pass(named, durations, len(groups))
+def _pass_of(called: Mapping[int, str], durations: Floats | None, rows: Ints, pmc: Ints, value: Floats) -> Pass:
+    """Return counter values by counter; `rows` are those of the dispatches, `pmc` ids of counters."""
+    groups = list(grouped([pmc]))
+    named = rows_by_name((called.get(counter, "?"), rows[some], value[some]) for (counter,), some in groups)
+    return Pass(named, durations, len(groups))
 
 
-def _passes_in_file(values: _Values, called: Mapping[int, str], number: Ints, start: Ints, end: Ints) -> Iterator[Pass]:
+def _passes_in_file(
+    values: tuple[Ints, Ints, Floats], called: Mapping[int, str], number: Ints, start: Ints, end: Ints
+) -> Iterator[Pass]:
     """Yield the passes of a program whose file holds all of them; one has no times where its values have none."""
-    count = int(values.rows.max(initial=-1)) + 1
+    at, pmc, value = values
     for _, rows in sorted(grouped([number])):
-        times = np.where(valid_times(start[rows], end[rows]), end[rows] - start[rows], np.nan)
-        durations = np.full(count, np.nan)
-        durations[values.rows[rows]] = times
-        of_pass = _Values(values.rows[rows], values.pmc[rows], values.value[rows])
-        yield of_pass.of_pass(called, None if np.isnan(durations).all() else durations)
+        durations = np.full(int(at.max(initial=-1)) + 1, np.nan)
+        durations[at[rows]] = np.where(valid_times(start[rows], end[rows]), end[rows] - start[rows], np.nan)
+        known = None if np.isnan(durations).all() else durations
+        yield _pass_of(called, known, at[rows], pmc[rows], value[rows])
 
 
 def _known(sizes: Ints) -> Floats:

@@ -45,6 +45,7 @@ TABLES = by_name(
 )
 
 _KINDS = ("kernel", "copy")  # by their numbers
+_MINOR_BY_STREAM = ("agent", "kind", "z_score", "median_score")
 
 
 class Trace(NamedTuple):
@@ -88,12 +89,7 @@ def op_trace(reading: Reading) -> Iterator[Summary]:
     fresh = [chain([first], rows)]
     table = TABLES["op-trace"]
     if reading.by is By.STREAM:  # narrow terminals keep what divides
-        table = replace(
-            table,
-            fields=tuple(
-                replace(f, minor=f.name in ("agent", "kind", "z_score", "median_score")) for f in table.fields
-            ),
-        )
+        table = replace(table, fields=tuple(replace(f, minor=f.name in _MINOR_BY_STREAM) for f in table.fields))
     again = lambda: fresh.pop() if fresh else _rows(reading)  # noqa: E731
     yield Summary(table, table.fields, again, batches=partial(_batches, reading))
 

@@ -42,20 +42,7 @@ from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import Fact, RankReader
 from rocpd.schema.rules.events import valid_times
 from rocpd.schema.rules.kernel_names import KernelNames
-from rocpd.summary.grouping import (
-    Largest,
-    Sums,
-    add,
-    added,
-    all_added,
-    in_order,
-    merge,
-    most_first,
-    nothing,
-    order_of,
-    parts_added,
-    together,
-)
+from rocpd.summary import grouping
 from rocpd.summary.reading import RankAnswers, Reading, Tables
 from rocpd.summary.result import Field, Summary, by_name, table_of
 
@@ -165,7 +152,7 @@ def _measured(reader: RankReader, names: KernelNames) -> Measured:
     texts, times = kernel_texts(reader, names, dispatches[2]), dict[str | None, int]()
     lasting = np.where(valid_times(*dispatches[6:8]), dispatches[7] - dispatches[6], 0)
     for (kernel_id,), runs in grouped([dispatches[2]]):
-        merge(times, {texts.get(kernel_id): total(lasting[runs])})
+        grouping.merge(times, {texts.get(kernel_id): total(lasting[runs])})
     ids, kernels = distinct(kernel), numbered(kernel)
     gpus, kinds = _hardware(reader, agent)
     sizes |= _registers(reader, kernel)
@@ -281,8 +268,8 @@ def _programs(
     for program in programs:
         if runs := [waiting[number] for number in program if number in waiting]:
             (rank, counted), *further = runs
-            together = joined([run for _, run in runs]) if further else counted
-            yield rank, work(together, rank, answers.reading.options)
+            every_pass = joined([run for _, run in runs]) if further else counted
+            yield rank, work(every_pass, rank, answers.reading.options)
 
 
 def _counted(
@@ -331,11 +318,11 @@ def counters(reading: Reading) -> Tables:
     units: dict[str | None, str] = {}
     answers = _adding(reading, reading.with_passes().each(_read_counters, _COUNTED), _counted_in_all)
     yield answers
-    divisions = added(_counted_once(reading, answers, units), *_NOT_COUNTED)
+    divisions = grouping.added(_counted_once(reading, answers, units), *_NOT_COUNTED)
     rows = (
         (*key, kernel, counter, units[counter] or None, *_cell_row(cells[kernel, counter]))
-        for key, cells in in_order(divisions)
-        for kernel, counter in sorted(cells, key=order_of)
+        for key, cells in grouping.in_order(divisions)
+        for kernel, counter in sorted(cells, key=grouping.order_of)
     )
     yield reading.summary(TABLES["counters"], rows)
     yield _wide(reading, divisions, units)
@@ -346,7 +333,7 @@ def _counted_in_all(answers: Sequence[_OfRank]) -> _OfRank:
     units: dict[str | None, str | None] = {}
     for _, of_rank in answers:
         units |= {counter: unit or units.get(counter) for counter, unit in of_rank.items()}
-    return together(divisions for divisions, _ in answers), units
+    return grouping.together(divisions for divisions, _ in answers), units
 
 
 def _counted_once(
@@ -401,7 +388,7 @@ def _read_counters(reading: RankReading) -> _OfRank:
     for (of_lane, of_kernel, number), cells in grouped([lane, kernel[row], counter]):
         values = sums[cells]
         cell_of = _cell(values[~np.isnan(values)].tolist())
-        add(divisions, reading.key(of_lane), (texts.get(of_kernel), names[number]), cell_of)
+        grouping.add(divisions, reading.key(of_lane), (texts.get(of_kernel), names[number]), cell_of)
     return divisions, units
 
 
@@ -410,20 +397,20 @@ def _wide(reading: Reading, divisions: Mapping[Key, _Cells], units: Mapping[str 
     table = TABLES["counters-wide"]
     more = tuple(Field(name or "?", units[name], "mean") for name in names)
     rows = []
-    for key, cells in in_order(divisions):
+    for key, cells in grouping.in_order(divisions):
         for kernel in sorted({kernel for kernel, _ in cells}, key=lambda name: name or ""):
             means = [_cell_row(cells[kernel, name]) if (kernel, name) in cells else (0, None, None) for name in names]
             rows.append((*key, kernel, max(row[0] for row in means), *(row[2] for row in means)))
     return reading.summary(table_of(table.name, table.doc, *table.fields, *more), rows)
 
 
-_Covered = dict[tuple[str, str], Sums]
+_Covered = dict[tuple[str, str], grouping.Sums]
 """Counter and architecture -> most values of a dispatch, dispatches with a value, dispatches with any counter."""
 
 _Passes = dict[tuple[str, str], dict[int, int]]
 """Counter and architecture -> passes that have it, from 1, and how often that is."""
 
-_Times = dict[str | None, Sums]
+_Times = dict[str | None, grouping.Sums]
 """Kernel -> passes, dispatches; sums of their times in the fastest and the slowest pass [ns] and of how far the times
 of one differ [%]; dispatches that not all passes have."""
 
@@ -434,9 +421,9 @@ def collected(reading: Reading) -> Tables:
     Raises:
         RocpdError: nothing was.
     """
-    answers, programs = each_program(reading, _of_program, parts_added)
+    answers, programs = each_program(reading, _of_program, grouping.parts_added)
     yield answers
-    covered, passes, times = all_added(programs, 3, *_NOT_COUNTED)
+    covered, passes, times = grouping.all_added(programs, 3, *_NOT_COUNTED)
     rows = []
     for counter, kind in sorted(covered):
         shown = " ".join(map(str, sorted(passes[counter, kind])))
@@ -445,7 +432,7 @@ def collected(reading: Reading) -> Tables:
     if times and reading.wants("passes"):
         in_passes = (
             (kernel, int(passes), dispatches, *(time / dispatches for time in sums), unmatched)
-            for kernel, (passes, dispatches, *sums, unmatched) in most_first(times, lambda _: 0)
+            for kernel, (passes, dispatches, *sums, unmatched) in grouping.most_first(times, lambda _: 0)
         )
         yield Summary.whole(TABLES["passes"], in_passes)
     yield Summary.whole(TABLES["to-collect"], _to_collect(covered))
@@ -456,7 +443,7 @@ _NOT_COUNTED = "counter values of kernels", "rocprofv3 --pmc collects them"
 
 def not_counted() -> RocpdError:
     """Return the error that says that there are no values."""
-    return nothing(*_NOT_COUNTED)
+    return grouping.nothing(*_NOT_COUNTED)
 
 
 def _of_program(counted: Measured, _rank: Rank, _options: Options) -> tuple[_Covered, _Passes, _Times]:
@@ -468,10 +455,10 @@ def _of_program(counted: Measured, _rank: Rank, _options: Options) -> tuple[_Cov
             for kind, gpu in enumerate(counted.hardware):
                 of_kind = counted.gpus == kind
                 if dispatches := int(np.count_nonzero(instances[of_kind])):
-                    coverage = Largest(instances[of_kind].max()), dispatches, int(np.count_nonzero(of_kind))
+                    coverage = grouping.Largest(instances[of_kind].max()), dispatches, int(np.count_nonzero(of_kind))
                     known = covered.get((name, gpu.name), coverage)  # by another pass, of the same dispatches
                     most, with_value = map(max, known[:2], coverage[:2])
-                    covered[name, gpu.name] = Sums((most, with_value, known[2]))
+                    covered[name, gpu.name] = grouping.Sums((most, with_value, known[2]))
                     passes.setdefault((name, gpu.name), {})[number] = 1
     return covered, passes, _times(counted)
 
@@ -489,7 +476,7 @@ def _times(counted: Measured) -> _Times:
             totals = of_kernel.sum(axis=1)
             spread = 100 * (of_kernel.max(axis=0) - of_kernel.min(axis=0)) / np.median(of_kernel, axis=0)
             sums = (float(totals.min()), float(totals.max()), float(spread.sum()), counted.unmatched)
-            times[counted.names[kernel]] = Sums((Largest(len(passes)), of_kernel.shape[1], *sums))
+            times[counted.names[kernel]] = grouping.Sums((grouping.Largest(len(passes)), of_kernel.shape[1], *sums))
     return times
 
 

@@ -41,20 +41,8 @@ from rocpd.facts.units import RankTime, read_first
 from rocpd.federate.run.rank_reader import Fact
 from rocpd.schema.rules.kernel_categories import load
 from rocpd.schema.rules.steps import is_step
+from rocpd.summary import grouping
 from rocpd.summary.findings import Confidence, Finding, Verdict
-from rocpd.summary.grouping import (
-    Sums,
-    add,
-    all_added,
-    in_order,
-    merge,
-    most_first,
-    nothing,
-    parts_added,
-    percent,
-    ratio,
-    rows_of,
-)
 from rocpd.summary.reading import AGENT, RANK, Reading, Tables
 from rocpd.summary.result import Field, Picture, Summary, by_name, table_of
 from rocpd.table.human import readable
@@ -151,10 +139,10 @@ def queue_rows(edges: list[int], queues: Mapping[tuple[int, int], _Depths]) -> I
             yield (rank, None if agent == NULL else agent, at, *values)
 
 
-_Delays = dict[Key, dict[str | None, Sums]]
+_Delays = dict[Key, dict[str | None, grouping.Sums]]
 """Division -> name -> delays as a Spread, time in calls, time of operations [ns], and delays on idle agents."""
 
-_Waiting = dict[Key, Sums]
+_Waiting = dict[Key, grouping.Sums]
 """Division -> the numbers of table `bottleneck`, but with steps in the place of launches by steps."""
 
 
@@ -169,19 +157,19 @@ def launch(reading: Reading) -> Tables:
     times = reading.asking(replace(reading.options, by=By.AGENT)).times()
     work = partial(_read_launches, step=is_step(reading.options.step_marker))
     given = {rank: (of_clock.tolist(), times.get(rank)) for rank, of_clock in of_clocks.items()}
-    yield (answers := reading.each(work, _LAUNCHING, given=given).adding(parts_added))
-    sums, delays, queues, spent = all_added(answers, 4, "kernels or copies")
+    yield (answers := reading.each(work, _LAUNCHING, given=given).adding(grouping.parts_added))
+    sums, delays, queues, spent = grouping.all_added(answers, 4, "kernels or copies")
     if not delays and any(operations for operations, *_ in sums.values()):
-        raise nothing("operation has a call that launched it")
+        raise grouping.nothing("operation has a call that launched it")
     findings = list(_findings(delays, spent))
-    yield reading.summary(TABLES["launch"], rows_of(delays, _delay_rows), findings=findings)
-    rows = [(*key, *_sum_row(*of_key)) for key, of_key in in_order(sums)]
+    yield reading.summary(TABLES["launch"], grouping.rows_of(delays, _delay_rows), findings=findings)
+    rows = [(*key, *_sum_row(*of_key)) for key, of_key in grouping.in_order(sums)]
     by_agent = reading.asking(replace(reading.options, by=_lanes(reading.by)))
     yield by_agent.summary(TABLES["bottleneck"], rows, By.AGENT, findings)
     yield Summary.whole(QUEUE_DEPTH, queue_rows(edges, queues))
 
 
-def _findings(delays: _Delays, spent: Mapping[tuple[int, int], Sums]) -> Iterator[Finding]:
+def _findings(delays: _Delays, spent: Mapping[tuple[int, int], grouping.Sums]) -> Iterator[Finding]:
     """Say whether GPUs wait for launches, or for the host at all, and what launching takes by itself."""
     shares = {agent: (launching * 100 / time, host * 100 / time) for agent, (launching, host, time) in spent.items()}
     if not shares:
@@ -211,9 +199,9 @@ def _after(delay: float) -> str:
     return f"{readable(delay, 'ns')} after its launch" if delay else "before its call returns"
 
 
-_OfRank = tuple[_Waiting, _Delays, dict[tuple[int, int], _Depths], dict[tuple[int, int], Sums]]
+_OfRank = tuple[_Waiting, _Delays, dict[tuple[int, int], _Depths], dict[tuple[int, int], grouping.Sums]]
 
-_LAUNCHING = Fact("launching", 3, (Sums, Spread))
+_LAUNCHING = Fact("launching", 3, (grouping.Sums, Spread))
 
 
 def _read_launches(
@@ -238,7 +226,9 @@ def _read_launches(
     counts, alone = _onto_idle(of_agents, ops)
     delays = _delays(reading, names, ops, start, links.take(counts[links.linked]), alone)
     steps = time.steps if time and time.steps else sum(1 for _ in counted_steps(reading.reader, step))
-    waits = {(reading.rank.number, spent.agent): Sums(_waits(spent, _LAUNCHING_HOST, _HOST)) for spent in of_agents}
+    waits = {
+        (reading.rank.number, spent.agent): grouping.Sums(_waits(spent, _LAUNCHING_HOST, _HOST)) for spent in of_agents
+    }
     return _sums(by_lane, of_lanes, ops, links, steps), delays, queues, waits
 
 
@@ -279,9 +269,9 @@ def _delays(reading: RankReading, names: OperationNames, ops: Ops, start: Ints, 
         lane, texts = functions_of(reading.reader, links.call)
     for (name, number), rows in grouped([ops.name, lane]):
         onto_idle = Spread.of(alone[rows][alone[rows] != NULL])
-        of_name = Sums((Spread.of(delay[rows]), total(api[rows]), total(ops.duration[rows]), onto_idle))
+        of_name = grouping.Sums((Spread.of(delay[rows]), total(api[rows]), total(ops.duration[rows]), onto_idle))
         key = (texts.get(number),) if reading.options.by is By.API else reading.key(number)
-        add(delays, key, names.texts[name], of_name)
+        grouping.add(delays, key, names.texts[name], of_name)
     return delays
 
 
@@ -309,18 +299,18 @@ def _sums(reading: RankReading, times: Iterable[AgentTime], ops: Ops, links: Lin
         of_rank = 0 if key in sums else steps  # two agents of a rank go through the same steps
         bound, unknown, span = _waits(spent, _HOST, _UNKNOWN)
         waits = total(api[rows]), total(ops.duration[rows]), span, total(spent.idle().length), bound, unknown
-        merge(sums, {key: Sums((*counts, of_rank, *waits))})
+        grouping.merge(sums, {key: grouping.Sums((*counts, of_rank, *waits))})
     return sums
 
 
-def _delay_rows(key: Key, delays: Mapping[str | None, Sums]) -> Iterator[Row]:
-    for name, (spread, api, gpu, alone) in most_first(delays, lambda delay: delay[0].moments.total):
+def _delay_rows(key: Key, delays: Mapping[str | None, grouping.Sums]) -> Iterator[Row]:
+    for name, (spread, api, gpu, alone) in grouping.most_first(delays, lambda delay: delay[0].moments.total):
         m = spread.moments
         middle = (spread.quantile(0.5), spread.quantile(0.95))
         onto_idle = (alone.calls, alone.quantile(0.5))
-        yield (*key, name, m.calls, m.total, m.mean, *middle, m.longest, api, gpu, ratio(api, gpu), *onto_idle)
+        yield (*key, name, m.calls, m.total, m.mean, *middle, m.longest, api, gpu, grouping.ratio(api, gpu), *onto_idle)
 
 
 def _sum_row(operations: int, launched: int, launches: int, steps: int, *times: int) -> Row:
     *_, span, _, bound, _ = times
-    return operations, launched, launches, ratio(launches, steps), *times, percent(bound, span)
+    return operations, launched, launches, grouping.ratio(launches, steps), *times, grouping.percent(bound, span)

@@ -299,7 +299,7 @@ DEFINITIONS = {
     "shapes 3": "0a71e7c09907",
     "sites 1": "9ab051183765",
     "span 2": "84ac5015c707",
-    "stacks 2": "0cbda8a1105b",
+    "stacks 3": "cfabfe5f8d52",
     "totals 1": "27103480cd48",
 }
 

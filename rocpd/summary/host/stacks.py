@@ -33,7 +33,7 @@ from rocpd.facts.regions import (
 from rocpd.facts.spread import total
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import Fact
-from rocpd.summary.grouping import Sums, add, merge, nothing, order_of, percent
+from rocpd.summary.grouping import Largest, Sums, add, all_added, merge, order_of, percent
 from rocpd.summary.reading import Reading, Tables
 from rocpd.summary.result import Field, by_name, table_of
 
@@ -71,7 +71,13 @@ TABLES = by_name(
     ),
 )
 
-_Times: TypeAlias = dict[tuple[Key, str, Path], Sums]
+Stacks: TypeAlias = dict[tuple[Key, str], dict[Path, Sums]]
+"""Division and kind -> time by path."""
+
+_HOW = (
+    "`rocpd record --stacks 100` and rocprof-sys-sample record those of C and C++, `--python-stacks` those of Python, "
+    "PyTorch does with `with_stack=True`, RPD with RPDT_STACKFRAMES=1, nsys with --cudabacktrace"
+)
 
 TIME, GPU = 1, 3
 """Which of the sums of a stack are its time, and that of the operations launched in it [ns]."""
@@ -81,16 +87,16 @@ class RankStacks(NamedTuple):
     """Call stacks of a rank, and whether it has GPU operations.
 
     Args:
-        times: division, kind and path -> calls or samples, what time they stand for, how much of it lies between the
-            first and the last operation of the rank while none runs, and time of operations launched in them [ns].
-        has_operations: whether the rank has some.
+        times: division and kind, and path -> calls or samples, what time they stand for, how much of it lies between
+            the first and the last operation of the rank while none runs, and time of operations launched in them [ns].
+        has_operations: 1: the rank has some.
     """
 
-    times: _Times
-    has_operations: bool
+    times: Stacks
+    has_operations: Largest
 
 
-_STACKS = Fact("stacks", 2, (RankStacks, Sums, StackFrame))
+_STACKS = Fact("stacks", 3, (RankStacks, Sums, Largest, StackFrame))
 
 
 def read_stacks_of(reading: RankReading) -> RankStacks:
@@ -100,16 +106,16 @@ def read_stacks_of(reading: RankReading) -> RankStacks:
 
 def _read(reading: RankReading) -> RankStacks:
     idle, has_operations = idle_until(reading)
-    times: _Times = {}
+    times: Stacks = {}
     framed, events = read_calls_with_stacks(reading)
     for ranges in (framed, read_functions(reading)):
         if len(ranges.start):
             _add_ranges(times, reading, ranges, idle)
     _add_samples(times, reading, events, idle)
-    return RankStacks(times, has_operations)
+    return RankStacks(times, Largest(has_operations))
 
 
-def _add_ranges(times: _Times, reading: RankReading, ranges: StackRanges, idle: Callable[[Ints], Ints]) -> None:
+def _add_ranges(times: Stacks, reading: RankReading, ranges: StackRanges, idle: Callable[[Ints], Ints]) -> None:
     """Add calls or functions: their number, the time in which each is the innermost, what was launched in it."""
     parts: list[tuple[Ints | int, ...]] = [(np.arange(len(ranges.start)), ranges.thread, ranges.start, 1, 0, 0, 0)]
     for thread, (since, inside) in ranges.nesting.segments.items():
@@ -130,10 +136,10 @@ def _add_ranges(times: _Times, reading: RankReading, ranges: StackRanges, idle: 
         np.add.at(of_pairs, pair_of, column)
     for pair, *of_pair in zip(pairs.tolist(), *sums.tolist(), strict=True):
         code, row = divmod(pair, len(ranges.start))
-        merge(times, {(keys[code], ranges.kind, ranges.path_of(row)): Sums(of_pair)})
+        add(times, (keys[code], ranges.kind), ranges.path_of(row), Sums(of_pair))
 
 
-def _add_samples(times: _Times, reading: RankReading, events: Ints, idle: Callable[[Ints], Ints]) -> None:
+def _add_samples(times: Stacks, reading: RankReading, events: Ints, idle: Callable[[Ints], Ints]) -> None:
     """Add samples, apart from those that are calls too."""
     at, thread, event, length, paths = read_stack_samples(reading)
     rows = (~np.isin(event, events)).nonzero()[0]
@@ -142,7 +148,7 @@ def _add_samples(times: _Times, reading: RankReading, events: Ints, idle: Callab
     keys, codes = _divisions(reading, thread[rows], at[rows])
     is_idle = idle(at[rows] + 1) > idle(at[rows])
     for row, code, ns, idles in zip(*(each.tolist() for each in (rows, codes, length[rows], is_idle)), strict=True):
-        merge(times, {(keys[code], SAMPLES, paths[row]): Sums((1, ns, ns if idles else 0, 0))})
+        add(times, (keys[code], SAMPLES), paths[row], Sums((1, ns, ns if idles else 0, 0)))
 
 
 def _divisions(reading: RankReading, threads: Ints, at: Ints) -> tuple[list[Key], Ints]:
@@ -152,10 +158,6 @@ def _divisions(reading: RankReading, threads: Ints, at: Ints) -> tuple[list[Key]
         return [reading.key()], np.zeros(len(at), np.int64)
     places, codes = places_at(reading, by, threads, at)
     return [key_of_place(place) for place in places], codes
-
-
-Stacks: TypeAlias = dict[tuple[Key, str], dict[Path, Sums]]
-"""Division and kind -> time by path."""
 
 
 def stacks(reading: Reading) -> Tables:
@@ -183,19 +185,8 @@ def all_stacks(answers: Iterable[tuple[Rank, RankStacks]]) -> tuple[Stacks, bool
     Raises:
         RocpdError: no call stacks were recorded.
     """
-    times: Stacks = {}
-    has_operations = False
-    for _, rank in answers:
-        has_operations |= rank.has_operations
-        for (key, kind, path), time in rank.times.items():
-            add(times, (key, kind), path, time)
-    if not times:
-        raise nothing(
-            "call stacks",
-            "`rocpd record --stacks 100` and rocprof-sys-sample record those of C and C++, `--python-stacks` those of "
-            "Python, PyTorch does with `with_stack=True`, RPD with RPDT_STACKFRAMES=1, nsys with --cudabacktrace",
-        )
-    return times, has_operations
+    times, has_operations = all_added(answers, 2, "call stacks", _HOW)
+    return times, bool(has_operations)
 
 
 def _by_frame(kind: str, times: Mapping[Path, Sums], place_of: Callable[[StackFrame], Row]) -> dict[Row, Sums]:

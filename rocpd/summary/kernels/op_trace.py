@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from itertools import chain, repeat
+from itertools import repeat
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -82,16 +82,13 @@ def op_trace(reading: Reading) -> Iterator[Summary]:
     Raises:
         RocpdError: there are none.
     """
-    rows = _rows(reading)
-    first = next(rows, None)
-    if first is None:
-        raise RocpdError("no kernels or copies in the selection")
-    fresh = [chain([first], rows)]
     table = TABLES["op-trace"]
     if reading.by is By.STREAM:  # narrow terminals keep what divides
         table = replace(table, fields=tuple(replace(f, minor=f.name in _MINOR_BY_STREAM) for f in table.fields))
-    again = lambda: fresh.pop() if fresh else _rows(reading)  # noqa: E731
-    yield Summary(table, table.fields, again, batches=partial(_batches, reading))
+    listed = Summary(table, table.fields, partial(_rows, reading), batches=partial(_batches, reading))
+    if not listed.first(1):
+        raise RocpdError("no kernels or copies in the selection")
+    yield listed
 
 
 def _rows(reading: Reading) -> Iterator[Row]:

@@ -8,6 +8,7 @@ it fits, as a ratio of two runs is none. Nothing is read here.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 
@@ -132,12 +133,11 @@ class Measured:
     def keys_of_dispatches(self) -> list[tuple[object, ...]]:
         """Return what a dispatch is known by in every pass: kernel, sizes, and which one of these it is."""
         sizes = [self.sizes[name].tolist() for name in ("grid_size", "workgroup_size", "lds_bytes")]
-        seen: dict[tuple[object, ...], int] = {}
-        keys: list[tuple[object, ...]] = []
+        seen, keys = Counter[tuple[object, ...]](), list[tuple[object, ...]]()
         for kernel, *launched in zip(self.kernels.tolist(), *sizes, strict=True):
             key = (self.names[kernel], *launched)
-            seen[key] = seen.get(key, -1) + 1
             keys.append((*key, seen[key]))
+            seen[key] += 1
         return keys
 
 
@@ -201,9 +201,7 @@ class CollectingRun:
     def with_counters(self, names: Iterable[str]) -> CollectingRun | None:
         """Return the run with further counters; None: they do not fit."""
         counters = tuple(dict.fromkeys((*self.counters, *names)))
-        used: dict[str, int] = {}
-        for name in counters:
-            used[block_of(name)] = used.get(block_of(name), 0) + 1
+        used = Counter(map(block_of, counters))
         levels = [name for name in counters if "_LEVEL" in name and block_of(name) == "SQ"]
         fits = all(count <= _SLOTS.get(block, 1) for block, count in used.items())
         return CollectingRun(counters) if fits and (ACCUMULATOR not in counters or len(levels) == 1) else None

@@ -10,7 +10,7 @@ import csv
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import fmean
 
-from rocpd.base import UsageError, frozen
+from rocpd.base import UsageError, by_key, frozen
 
 TABLE = "4.1"
 """Number of the table of definitions that has operations and bytes."""
@@ -144,12 +144,10 @@ def sentence_of(kernels: Mapping[str, tuple[str, float]]) -> Iterator[str]:
     ['bound by HBM: a (80 %); fewer bytes would move it', 'near no limit: b (HBM at 20 %), c (L2 at 30 %); more waves
     at once, or fewer waits in each, would move them']
     """
-    groups: dict[str, list[str]] = {}
-    for kernel, (name, percent) in kernels.items():
-        is_near = percent >= NEAR
-        groups.setdefault(name if is_near else "", []).append(
-            f"{kernel} ({percent:.0f} %)" if is_near else f"{kernel} ({name} at {percent:.0f} %)"
-        )
+    groups = by_key(
+        (name, f"{kernel} ({percent:.0f} %)") if percent >= NEAR else ("", f"{kernel} ({name} at {percent:.0f} %)")
+        for kernel, (name, percent) in kernels.items()
+    )
     for name, said in groups.items():
         moves = _moves(name) if len(said) == 1 else _moves(name).replace("move it", "move them")
         yield f"{f'bound by {name}' if name else 'near no limit'}: {', '.join(said)}; {moves}"

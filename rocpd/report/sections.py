@@ -199,17 +199,12 @@ def _alike(agents: Iterable[Row]) -> Iterator[Row]:
 
 
 def _of_hosts(material: Material) -> Iterator[Row]:
-    session = material.session
-    ranks_of: dict[str, list[int]] = {}
-    sizes: dict[str, dict[str, int]] = {}  # host -> file -> bytes
-    for rank in session.ranks:
-        host = rank.hostname or "?"
-        ranks_of.setdefault(host, []).append(rank.number)
-        sizes.setdefault(host, {})[str(rank.opening.path)] = rank.opening.path.stat().st_size
-    for host, ranks in sorted(ranks_of.items()):
-        spans = [session.spans[rank] for rank in ranks if rank in session.spans]
-        longest = max((span.end - span.start for span in spans), default=None)
-        yield host, listed(ranks), len(ranks), longest, sum(sizes[host].values())
+    hosts = by_key((rank.hostname or "?", rank) for rank in material.session.ranks)
+    for host, ranks in sorted(hosts.items()):
+        numbers, spans = [rank.number for rank in ranks], material.session.spans
+        longest = max((spans[at].end - spans[at].start for at in numbers if at in spans), default=None)
+        size = sum(path.stat().st_size for path in {rank.opening.path for rank in ranks})
+        yield host, listed(numbers), len(ranks), longest, size
 
 
 class _Part(NamedTuple):

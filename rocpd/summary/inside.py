@@ -26,7 +26,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
-from rocpd.base import NULL, Ints, Row, frozen
+from rocpd.base import NULL, Ints, Row, by_key, frozen
 from rocpd.base.texts import json_object, json_value
 from rocpd.facts.columns import grouped, statement
 from rocpd.facts.operations import kernel_texts, numbered_dispatches, timed_columns
@@ -566,12 +566,10 @@ class _Places:
     def rows(self, measured: Instrumented) -> list[Row]:
         """Return the rows of the table, those of kernels with most time first."""
         times = measured.kernel_times()
-        kernels: dict[str, dict[Row, list[Row]]] = {}
-        for row in measured.rows:
-            kernels.setdefault(row[0], {}).setdefault(row[2 : self.until], []).append(row)
         rows: list[Row] = []
-        for kernel, places in kernels.items():
-            whole = self.whole([row for group in places.values() for row in group], times[kernel])
+        for kernel, of_kernel in by_key((str(row[0]), row) for row in measured.rows).items():
+            whole = self.whole(of_kernel, times[kernel])
+            places = by_key((row[2 : self.until], row) for row in of_kernel)
             rows += ((kernel, times[kernel], *self.cells(place, group, whole)) for place, group in places.items())
         return sorted(rows, key=lambda row: (-(row[1] or 0), row[0], *self.order(row)))
 

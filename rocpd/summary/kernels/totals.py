@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rocpd.base import NULL, Ints, Row, UsageError, frozen
+from rocpd.base import NULL, Ints, Row, UsageError, by_key, frozen
 from rocpd.facts import operations
 from rocpd.facts.columns import (
     Names,
@@ -454,19 +454,17 @@ def categories(reading: Reading) -> Tables:
     shown: list[Spread] = []
     missing: list[Row] = []
     for key, kernels in grouping.in_order(divisions):
-        groups: dict[str, dict[Row, grouping.Sums]] = {}
-        for (name, full), of_name in kernels.items():
-            groups.setdefault(known.of(full), {})[name, full] = of_name
+        groups = by_key((known.of(full), (name, full)) for name, full in kernels)
         whole = sum(map(_time, kernels.values()))
-        sums = {category: _added(list(of_names.values())) for category, of_names in groups.items()}
+        sums = {category: _added([kernels[names] for names in some]) for category, some in groups.items()}
         for category, of_category in grouping.most_first(sums, _time):
             shown.append(of_category[0])
             count = len({full for _, full in groups[category]})
             share = grouping.percent(_time(of_category), whole)
             rows.append((*key, category, count, *statistics(of_category[0]), share))
         unknown: dict[str | None, grouping.Sums] = {}
-        for (name, _), of_name in groups.get(known.other, {}).items():
-            grouping.merge(unknown, {name: of_name})
+        for name, full in groups.get(known.other, ()):
+            grouping.merge(unknown, {name: kernels[name, full]})
         for name, of_name in grouping.most_first(unknown, _time):
             missing.append((*key, name, of_name[0].calls, _time(of_name), grouping.percent(_time(of_name), whole)))
     table = reading.summary(TABLES["categories"], rows)

@@ -191,8 +191,8 @@ def gpu_time(reading: Reading) -> Tables:
         reading.session.note("no communication kernels found")
     ordered = in_order(sums)
     yield reading.summary(TABLES["gpu-time"], (_busy_row(*item) for item in ordered), By.AGENT)
-    gap_rows = (row for each in _gap_sums(reading, ordered) for row in _histogram(*each))
-    yield reading.summary(TABLES["gaps"], gap_rows)
+    divisions = by_key((key if reading.by else (), agent) for key, agent in ordered)
+    yield reading.summary(TABLES["gaps"], rows_of(divisions, _histogram))
     largest = _largest_rows(reading, gaps, sum(each.idle for each in sums.values()))
     yield Summary.whole(TABLES["largest-gaps"], largest)
     if reading.by is By.STREAM:
@@ -297,15 +297,9 @@ def _overlap_row(key: Key, s: _Sum) -> Row:
     return (*key, *times, *of_communication, percent(s.exposed, s.busy), percent(s.in_computing_streams, s.in_streams))
 
 
-def _gap_sums(reading: Reading, ordered: list[tuple[Key, _Sum]]) -> list[tuple[Key, Spread, int]]:
-    """Return for each division its gaps, and the time of its agents [ns]."""
-    if reading.by is not None:
-        return [(key, agent.gap, agent.span) for key, agent in ordered]
-    return [((), sum((agent.gap for _, agent in ordered), Spread()), sum(agent.span for _, agent in ordered))]
-
-
-def _histogram(key: Key, gap: Spread, span: int) -> Iterator[Row]:
-    values, counts = gap.distribution()
+def _histogram(key: Key, agents: Sequence[_Sum]) -> Iterator[Row]:
+    span = sum(agent.span for agent in agents)
+    values, counts = Spread.sum(agent.gap for agent in agents).distribution()
     sums = (values.astype(object) * counts) if total(values) > 1 << 40 else values * counts
     idle = int(sums.sum())
     edges = [edge * 1000 for edge in EDGES_US]

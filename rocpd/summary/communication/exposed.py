@@ -91,7 +91,7 @@ def exposed_communication(ranks: Iterable[RankExposed], groups: Iterable[Group],
                 merge(sums, {moved: of_moved})
     in_all: int = sum(times[1] for times in sums.values())
     if in_all:
-        rows = [_row(moved, times, in_all) for moved, times in sums.items()]
+        rows = [(*moved, *times[:2], percent(times[1], in_all), *times[2:]) for moved, times in sums.items()]
         rows.sort(key=lambda row: (-row[5], *map(str, row[:4])))
         parts = [sum(row[column] for row in rows) for column in (7, 8, 9)]  # in the order of PARTS
         shares = [time * 100 / in_all for time in parts]
@@ -113,11 +113,6 @@ def _of_channel(channel: Channel, size: int | None, row: Ints, times: Ints) -> I
             operation, volume = transfer.shown, transfer.volume(size or 1) or None
         kernels = len(distinct(row[of_transfer]))
         yield _Moved(operation, volume, size, channel.shown), Sums((kernels, *times[:, of_transfer].sum(1).tolist()))
-
-
-def _row(moved: _Moved, times: Sums, in_all: int) -> Row:
-    kernels, exposed, *rest = times
-    return (*moved, kernels, exposed, percent(exposed, in_all), *rest)
 
 
 def _split(shares: Sequence[float], most: str) -> Finding:

@@ -242,7 +242,8 @@ def _findings(blame: Blame, pieces: Periods, hosts: _Hosts, *, lacks_ranks: bool
     """Yield what is to be said, the verdict first; `lacks_ranks`: whether others took part in collectives."""
     count, unit = len(pieces), pieces.unit
     if not blame.is_matched:
-        yield _not_matched(blame, pieces)
+        text = f"stragglers: not known: only {blame.matched * 100:.0f} % of the time of communication is matched"
+        yield Finding(text + _suspected(blame, pieces), RULE, Verdict.UNKNOWN, Confidence.CERTAIN)
         return
     if count < _FEW_STEPS:
         text = f"stragglers: not known: {count} of the {_FEW_STEPS} {unit} that it takes to tell one from chance"
@@ -458,12 +459,6 @@ def _lasting(cause: Cause, count: int, unit: str) -> str:
         return f"may be chance: {count} {unit} are too few, or too much alike, to tell"
     odds = f"1 in {round(1 / cause.chance):,}" if cause.chance > 1e-6 else "1 in a million"
     return f"it lasts: chance explains it in less than {odds} recordings"
-
-
-def _not_matched(blame: Blame, pieces: Periods) -> Finding:
-    """Return that nothing is known of waiting, with who takes longer all the same."""
-    text = f"stragglers: not known: only {blame.matched * 100:.0f} % of the time of communication is matched"
-    return Finding(text + _suspected(blame, pieces), RULE, Verdict.UNKNOWN, Confidence.CERTAIN)
 
 
 def _suspected(blame: Blame, pieces: Periods) -> str:

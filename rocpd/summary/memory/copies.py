@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import heapq
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -188,10 +189,16 @@ def _cells(size: int, time: int, each: Spread) -> Row:
 
 def size_label(size_class: int) -> str:
     """Return what a class of sizes is called: its number in `EDGES`."""
-    texts = [f"{edge >> 20} MiB" if edge >= 1 << 20 else f"{edge >> 10} KiB" for edge in EDGES]
-    if size_class == 0:
-        return f"up to {texts[0]}"
-    return f"over {texts[-1]}" if size_class == len(texts) else f"{texts[size_class - 1]} to {texts[size_class]}"
+    return class_labels([f"{edge >> 20} MiB" if edge >= 1 << 20 else f"{edge >> 10} KiB" for edge in EDGES])[size_class]
+
+
+def class_labels(edges: Sequence[str]) -> list[str]:
+    """Return what classes of values are called that lie between edges.
+
+    >>> class_labels(["4 KiB", "1 MiB"])
+    ['up to 4 KiB', '4 KiB to 1 MiB', 'over 1 MiB']
+    """
+    return [f"up to {edges[0]}", *(f"{low} to {high}" for low, high in pairwise(edges)), f"over {edges[-1]}"]
 
 
 _Calls = dict[Key, dict[tuple[str | None, int, str | None], Sums]]

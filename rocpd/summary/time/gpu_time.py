@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field, replace
 from functools import partial
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -32,7 +31,7 @@ from rocpd.schema.rules.kernel_categories import Categories, load
 from rocpd.schema.rules.steps import is_step
 from rocpd.summary.findings import Confidence, Finding, Verdict
 from rocpd.summary.grouping import Sums, Total, all_added, in_order, merge, parts_added, percent, ratio, rows_of
-from rocpd.summary.memory.copies import EDGES, begun_in, rates, size_label
+from rocpd.summary.memory.copies import EDGES, begun_in, class_labels, rates, size_label
 from rocpd.summary.reading import AGENT, RANK, RankAnswers, Reading, Tables
 from rocpd.summary.result import Field, Summary, by_name, table_of
 from rocpd.table.human import readable
@@ -304,17 +303,13 @@ def _histogram(key: Key, agents: Sequence[_Sum]) -> Iterator[Row]:
     idle = int(sums.sum())
     edges = [edge * 1000 for edge in EDGES_US]
     cuts = [0, *np.searchsorted(values, edges, side="right").tolist(), len(values)]
-    for low, high, label in zip(cuts[:-1], cuts[1:], _labels(), strict=True):
+    labels = class_labels([f"{edge // 1000} ms" if edge >= 1000 else f"{edge} us" for edge in EDGES_US])
+    for low, high, label in zip(cuts[:-1], cuts[1:], labels, strict=True):
         count = int(counts[low:high].sum())
         length_ = int(sums[low:high].sum())
         longest = int(values[high - 1]) if high > low else None
         shares = (percent(length_, idle), ratio(length_, count))
         yield (*key, label, count, length_, longest, *shares, percent(length_, span))
-
-
-def _labels() -> list[str]:
-    texts = [f"{edge // 1000} ms" if edge >= 1000 else f"{edge} us" for edge in EDGES_US]
-    return [f"up to {texts[0]}", *(f"{a} to {b}" for a, b in pairwise(texts)), f"over {texts[-1]}"]
 
 
 def _largest_rows(reading: Reading, gaps: Sequence[Gap], idle: int) -> Iterator[Row]:

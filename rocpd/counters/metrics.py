@@ -58,8 +58,8 @@ class Calculated:
         return MetricSums(0, missing=self.missing) if self.values is None else None
 
 
-_Formula: TypeAlias = tuple[CounterMetric, tuple[str, ...], tuple[str, ...], Calculated | None]
-"""A metric, what its formula needs, the counters in it, and what is calculated where something is missing."""
+_Formula: TypeAlias = tuple[tuple[str, ...], tuple[str, ...], Calculated | None]
+"""What a formula needs, the counters in it, and what is calculated where something is missing."""
 
 
 class Calculator:
@@ -93,8 +93,8 @@ class Calculator:
         self._durations = measured.typical_durations(is_weighted=is_amds)[chosen]
         counters = tuple(frozenset(run.counters) for run in measured.passes)
         recorded = per, counters, frozenset(measured.sizes), frozenset(self.constants)
-        self._formulas: dict[int, _Formula] = known.known.setdefault(recorded, {})
-        held: tuple[object, dict[int, tuple[formula.Node, float | None]]] | None = known.known.get("constants")
+        self._formulas: dict[tuple[formula.Node, formula.Node | None], _Formula] = known.known.setdefault(recorded, {})
+        held: tuple[object, dict[formula.Node, float | None]] | None = known.known.get("constants")
         if held is None or held[0] != (per, self.constants):  # one GPU after the other is alike
             held = known.known["constants"] = (per, self.constants), {}
         self._of_constants = held[1]
@@ -103,14 +103,12 @@ class Calculator:
 
     def constant(self, node: formula.Node) -> float | None:
         """Return the value of a formula that needs nothing but constants of the GPU; None: one is not known."""
-        known = self._of_constants.get(id(node))
-        if known is None or known[0] is not node:
+        if node not in self._of_constants:
             try:
-                known = node, float(formula.evaluate(node, self._constant, self.terms))
+                self._of_constants[node] = float(formula.evaluate(node, self._constant, self.terms))
             except formula.MissingError:
-                known = node, None
-            self._of_constants[id(node)] = known
-        return known[1]
+                self._of_constants[node] = None
+        return self._of_constants[node]
 
     def _constant(self, name: str) -> float:
         if name not in self.constants:
@@ -131,21 +129,20 @@ class Calculator:
         used = len(set(passes.values())) or 1
         return Calculated(values, leaves, (), 1 if self._is_amds else used, windows)
 
-    def _known(self, metric: CounterMetric) -> tuple[tuple[str, ...], tuple[str, ...], Calculated | None]:
+    def _known(self, metric: CounterMetric) -> _Formula:
         """Return what a formula needs, the counters in it, and what is calculated where something is missing.
 
         It is looked up once for all ranks that recorded the same.
         """
-        known = self._formulas.get(id(metric))
-        if known is None or known[0] is not metric:
+        formulas = metric.value, metric.of_mean
+        if formulas not in self._formulas:
             needed = needs(metric.value, self.terms)
             shown = needs(metric.of_mean, {"mean": metric.value, **self.terms}) if metric.of_mean else ()
             missing = tuple(self._missing(needed, shown))
             counters = tuple(filter(is_counter, needed))
-            known = metric, needed, counters, Calculated(None, missing=missing) if missing else None
-            self._formulas[id(metric)] = known
-        _, needed, counters, nothing = known
-        return needed, counters, nothing
+            nothing = Calculated(None, missing=missing) if missing else None
+            self._formulas[formulas] = needed, counters, nothing
+        return self._formulas[formulas]
 
     def _missing(self, needed: Iterable[str], shown: Iterable[str]) -> Iterator[str]:
         """Yield what a formula, or that of its mean, needs and nobody recorded; counters first."""

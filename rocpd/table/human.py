@@ -384,10 +384,7 @@ def scale_of(most: float, unit: str) -> tuple[str, float]:
 
 
 def _scaled(value: float, scale: Sequence[tuple[str, float]]) -> str:
-    name, size = scale[0]
-    for name, size in scale:  # noqa: B007 (the last one stays when none is large enough)
-        if abs(value) / size < 999.5:
-            break
+    name, size = next((known for known in scale if abs(value) / known[1] < 999.5), scale[-1])
     if size == 1 and float(value).is_integer():
         return f"{int(value)} {name}"
     return f"{_three(value / size)} {name}"

@@ -50,10 +50,8 @@ def _array(values: Sequence[Any]) -> pa.Array:
         return pa.array(values, pa.decimal128(38) if is_long else pa.int64())
     if kinds == {float} or (kinds == {int, float} and _exact_as_double(values)):
         return pa.array([None if v is None else float(v) for v in values], pa.float64())
-    if kinds == {str}:
-        return pa.array(values, pa.string())
-    if kinds == {bytes}:
-        return pa.array(values, pa.binary())
+    if kinds in ({str}, {bytes}):
+        return pa.array(values)
     if kinds == {str, bytes}:
         return pa.array([v.encode() if isinstance(v, str) else v for v in values], pa.binary())
     return pa.array([None if v is None else str(plain(v)) for v in values], pa.string())

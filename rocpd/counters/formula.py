@@ -75,7 +75,7 @@ def parse(text: str) -> Node:
 
 
 def _checked(node: Node) -> Node:
-    """Return a part of a formula; refuse what is none."""
+    """Return a part of a formula, which is refused where it cannot be one."""
     match node:
         case ast.Constant(int() | float() as number) if not isinstance(number, bool):
             node.value = float(number)

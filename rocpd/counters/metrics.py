@@ -59,7 +59,7 @@ class Calculated:
 
 
 _Formula: TypeAlias = tuple[tuple[str, ...], tuple[str, ...], Calculated | None]
-"""What a formula needs, the counters in it, and what is calculated where something is missing."""
+"""The names that a formula needs, the counters in it, and what it comes to with something missing."""
 
 
 class Calculator:

@@ -220,9 +220,7 @@ def _of_gpu(
     calculated = {(table.id, metric.name): calculator.calculate(metric) for table, metric in wanted}
     peaks = {(table.id, metric.name): calculator.constant(metric.peak) for table, metric in wanted if metric.peak}
     quartiles = {table.id for table, _ in wanted if table.has_quartiles}
-    lacking = {
-        key: known.nothing.missing if known.nothing else () for key, known in calculated.items() if known.values is None
-    }
+    lacking = {key: known.missing for key, known in calculated.items() if known.values is None}
     alike = [tuple(column.items()) for column in (lacking, peaks, calculator.constants)]
     measured = {key: known for key, known in calculated.items() if known.values is not None}
     durations = counted.durations[chosen]

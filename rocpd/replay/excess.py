@@ -293,7 +293,8 @@ def _with_common(found: Excess, job: JobGraph, steps: Ints) -> Excess:
 
 def _excess(job: JobGraph, steps: Ints, *, are_pieces: bool) -> Excess:
     """Return the same as if no step had more work than usual."""
-    kernels = {rank: _kernels_of(job, rank, steps) for rank in job.own}
+    alike: dict[Any, Any] = {}  # equal ones are one object
+    kernels = {rank: alike.setdefault(each := _kernels_of(job, rank, steps), each) for rank in job.own}
     peers = frozenset[int]() if are_pieces else frozenset(_peers(job, steps).tolist())
     uneven = _uneven([often for rank, often in kernels.items() if rank in peers])
     unit = np.full(len(job.points), -1, small(len(job.points)))
@@ -319,8 +320,7 @@ def _excess(job: JobGraph, steps: Ints, *, are_pieces: bool) -> Excess:
     often = np.where((units.host > 0) & computes, -1, units.often)
     does = np.where((units.host == 0) | ((units.host == _AT_STEPS) & computes), -1, role)
     same = (units.host, units.name, often, does, units.nth)
-    name = numbered(units.name)
-    run = np.where(often < -1, np.bincount(name[first_of(numbered(name, whose))])[name], 0)
+    run = _running(units.name, whose, often < -1) if len(uneven) else 0
     kernel = np.where(job.points.part[units.first] == COMPUTE, units.name, -1)
     parts = [_compared(same, units.usual, units.many, len(seen), run), (whose, units.many, units.first, kernel)]
     shapes = _shapes(job, moved, len(steps))
@@ -394,9 +394,9 @@ def _of_rank(job: JobGraph, rank: int, steps: Ints, uneven: Ints | None) -> tupl
     first = first_of(unit)
     of_all = np.full(len(points), -1)
     of_all[rows] = unit
-    usual, count = _medians(unit, points.work[rows]).astype(np.int64), np.bincount(unit)
-    host, name, often, nth, count = map(narrowed, (*(column[first] for column in (host, name, often, nth)), count))
-    units = _UnitsOfRank(host, name, often, nth, usual, count, rows[first] + own.start)
+    of_each = (column[first] for column in (host, name, often, nth))
+    columns = (*of_each, _medians(unit, points.work[rows]), np.bincount(unit), rows[first] + own.start)
+    units = _UnitsOfRank(*map(narrowed, columns))
     return units, _OfRank(
         of_all,
         (counts & (link >= 0)).nonzero()[0] + own.start,
@@ -463,6 +463,12 @@ def _of_links(job: JobGraph, moved: Ints, shape: Ints) -> tuple[Ints, tuple[Any,
     return unit, (*columns, nothing, nothing, count, moved[first], nothing)
 
 
+def _running(name: Ints, whose: Ints, some: Flags) -> Ints:
+    """Return how many ranks have the name of some units, 0 of others; `whose`: the rank of each."""
+    name = numbered(name)
+    return np.where(some, np.bincount(name[first_of(numbered(name, whose))])[name], 0)
+
+
 def _compared(same: tuple[Ints, ...], usual: Ints, count: Ints, steps: int, run: Ints | int = 0) -> tuple[Any, ...]:
     """Return the columns of units, up to `place`.
 
@@ -475,7 +481,7 @@ def _compared(same: tuple[Ints, ...], usual: Ints, count: Ints, steps: int, run:
     """
     usual = np.where(count * 2 < steps, 0, usual)  # what few steps have is not usual
     kind = narrowed(numbered(*same))
-    others, known = _medians_of_others(kind, usual, np.arange(len(usual)))
+    others, known = _medians_of_others(kind, usual, np.arange(len(usual), dtype=small(len(usual))))
     few = (usual > 0) & (np.bincount(kind)[kind] * 2 < run)
     others, place, known = np.where(few, 0, others), np.where(known & ~few, kind, -1), known | few
     lasting, reference = np.where(known, usual - others, 0), np.where(known, others, usual)
@@ -544,7 +550,7 @@ def _medians_of_others(group: Ints, values: Ints, whose: Ints) -> tuple[Ints, Fl
     """Return for each value the median of those of others in its group, the lower of two, and whether there are any."""
     if len(group) <= _BLOCK:
         return _medians_in_block(group, values, whose)
-    medians, is_known = np.zeros(len(group), np.int64), np.zeros(len(group), bool)
+    medians, is_known = np.zeros_like(values), np.zeros(len(group), bool)
     order = np.argsort(group, kind="stable")
     first, _ = runs(group[order])
     edges = first[np.append(True, first[1:] // _BLOCK != first[:-1] // _BLOCK)]
@@ -574,7 +580,7 @@ def _medians_in_block(group: Ints, values: Ints, whose: Ints) -> tuple[Ints, Fla
         if (further == at).all():
             break
         at = further
-    medians, is_known = np.zeros(every, np.int64), np.zeros(every, bool)
+    medians, is_known = np.zeros_like(values), np.zeros(every, bool)
     medians[rows] = np.repeat(ordered[start[by_owner[owner]] + at], own)
     is_known[rows] = np.repeat(others > 0, own)
     return medians, is_known

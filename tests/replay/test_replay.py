@@ -25,7 +25,7 @@ from rocpd.replay import job as job_module
 from rocpd.replay import points as points_module
 from rocpd.replay.blame import Blaming
 from rocpd.replay.causes import Blame, CauseKind
-from rocpd.replay.excess import Excess, StepPlaces, excess
+from rocpd.replay.excess import Excess, StepPlaces, _of_rank, excess
 from rocpd.replay.graph import read_graph
 from rocpd.replay.job import JobGraph, read_job
 from rocpd.replay.points import Edge, Edges, PackedGraph, Point, PossibleWaits, RankGraph
@@ -134,6 +134,11 @@ def test_times_take_four_bytes_until_they_do_not_fit(dataset: JobGraph, monkeypa
     longer = dataset.replay_without(np.full(len(dataset.points), -more, np.int32))
     assert longer.max() > 1 << 32
     assert (longer == dataset.replay(dataset.points.work.astype(np.int64) + more)).all()
+
+
+def test_units_take_as_few_bytes_as_hold_them(dataset: JobGraph) -> None:
+    units, _ = _of_rank(dataset, 0, np.array(steps_of(dataset)), None)
+    assert max(column.itemsize for column in units) <= 4
 
 
 def test_points_come_after_all_that_they_wait_for(dataset: JobGraph) -> None:

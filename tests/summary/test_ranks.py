@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from types import SimpleNamespace
 from typing import cast
 
@@ -116,6 +117,17 @@ def test_the_heat_map_adds_up_to_busy_time(open_job: OpenJob) -> None:
     assert len(slices) == 21
     for rank, busy in cells(session, "ranks", "rank busy_ns"):
         assert sum(share * width / 100 for number, width, share in slices if number == rank) == pytest.approx(busy)
+
+
+def test_the_heat_map_holds_no_rows(open_job: OpenJob) -> None:
+    session, bins = open_job(*job()), 20_000
+    session.summary("heat", bins=7)  # imports what it needs
+    tracemalloc.start()
+    table = session.summary("heat", bins=bins)
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(table.fetchall()) == 3 * bins
+    assert held < 3 * bins * 100
 
 
 def test_the_chart_of_the_heat_map_adds_up_to_the_budget(open_job: OpenJob) -> None:

@@ -417,12 +417,12 @@ def _steps(reading: Reading, steps: Steps, judgement: Judgement) -> Iterator[Sum
 def _heat_table(
     reading: Reading, slices: _Slices, heat: Mapping[Key, Floats], working_ranks: Mapping[Key, int]
 ) -> Summary:
-    rows = [
-        (*key, slices.start + index * slices.width, slices.width, *shares)
-        for key in sorted(heat, key=order_of)
-        for index, shares in enumerate((heat[key] / working_ranks[key]).tolist())
-    ]
-    table = reading.summary(TABLES["heat"], rows, By.RANK)
+    def rows() -> Iterator[Row]:  # those of a thousand ranks take 30 MB
+        for key in sorted(heat, key=order_of):
+            for index, shares in enumerate((heat[key] / working_ranks[key]).tolist()):
+                yield *key, slices.start + index * slices.width, slices.width, *shares
+
+    table = Summary(TABLES["heat"], (*DIVISIONS[reading.by or By.RANK], *TABLES["heat"].fields), rows)
     hosts = {rank.number: rank.hostname or "?" for rank in reading.session.ranks}
     table.hosts = hosts if table.columns[0] == By.RANK and len(set(hosts.values())) > 1 else {}
     return table

@@ -152,6 +152,16 @@ def test_hundreds_of_files(many_files: list[Path], monkeypatch: pytest.MonkeyPat
     assert open_files() == files_before
 
 
+def test_after_a_rest_few_of_the_files_stay_open_that_can_not_all(many_files: list[Path]) -> None:
+    for most, kept in ((20, 16), (24, 24)):
+        limited = Limits(small_bytes=0, idle_connections=most)
+        with rocpd.connect(many_files[:24], limits=limited) as opened:
+            opened.job.files.executor.rest()
+            files_before = open_files()
+            opened.execute("SELECT count(*) FROM kernels").fetchall()
+            assert open_files() - files_before == kept
+
+
 def test_few_file_descriptors(many_files: list[Path]) -> None:
     program = f"""
 import resource, rocpd

@@ -145,6 +145,7 @@ class Pool:
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         most = limits.idle_connections if files < _MANY_TIMES * limits.idle_connections else _MOST_OF_MANY
         self._most = max(4, min(most, soft // _PART_OF_DESCRIPTORS))
+        self._most_later = self._most if files <= self._most else min(self._most, _MOST_OF_MANY)
         self._idle: dict[Share, ShareDatabase] = {}
         self._busy: set[ShareDatabase] = set()
         self._lock = threading.Lock()
@@ -166,6 +167,11 @@ class Pool:
             connection.close()
         elif len(self._idle) > _MOST_WITH_PAGES:
             connection.release_memory()
+
+    def rest(self) -> None:
+        """Close what is not in use; where not all files can stay open, few do later: hardly a rank is read again."""
+        self._most = self._most_later
+        self.keep_only(())
 
     def keep_only(self, openings: Collection[Opening]) -> None:
         """Close the connections to all files but some, if they are not in use."""

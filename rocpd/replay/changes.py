@@ -385,7 +385,7 @@ class Changing:
     def _step(self, change: Change) -> Ints:
         if int(change.name) not in (known := self.blaming.steps.tolist()):
             raise RocpdError(f"{change}: no step that counts is numbered {change.name}", _there_are(known))
-        points, passing = self.job.points, self.blaming.beyond.passing
+        points, passing = self.job.points, self.blaming.beyond.passing_of(slice(None))
         here = (self.counts & (points.step == int(change.name))).nonzero()[0]
         there = (self.counts & (points.step == self._typical(int(change.name)))).nonzero()[0]
         both = np.concatenate([here, there])

@@ -124,13 +124,8 @@ class Excess:
         """
         return self.in_step(self.of_units(self.units.lasting, rows), rows)
 
-    @property
-    def passing(self) -> Ints:
-        """The time that each point takes more than the same place of other steps of the rank, or link [ns]."""
-        return self.passing_of(slice(None))
-
     def passing_of(self, rows: Ints | slice) -> Ints:
-        """Return the same of some points."""
+        """Return the time that points take more than the same place of other steps of the rank, or link [ns]."""
         more = self.of_units(self.units.usual, rows)
         np.subtract(self.work[rows], more, out=more, casting="same_kind")
         more[~self.of_units(self.units.passes, rows)] = 0

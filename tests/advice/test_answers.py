@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import rocpd
-from rocpd.advice.advice import FORMS, bounds, looked
+from rocpd.advice.advice import FORMS, bounds, gain, looked
 from rocpd.advice.case import Case
 from rocpd.advice.judge import report_once
 from rocpd.advice.registry import RULES
@@ -91,6 +91,14 @@ def test_what_nobody_can_do_as_a_whole_gains_at_most_so_much(least: float, most:
     """`rocpd whatif` gives the bounds of doing it as a whole, of which nobody need reach any."""
     finding = Finding("", "gpu.starved", gain_percent=most, gain_bounds=(least, most))
     assert bounds(finding) == said
+
+
+def test_a_gain_that_may_be_nothing_is_the_most_that_it_may_be() -> None:
+    """The list and the line that shows the gain say the same."""
+    finding = Finding("", "gpu.starved", gain_percent=20.2, gain_bounds=(0.0, 21.4))
+    assert gain(finding) == bounds(finding) == "up to 21 %"
+    assert gain(replace(finding, gain_bounds=(18.0, 21.4))) == "20 %"
+    assert gain(replace(finding, gain_bounds=None)) == "up to 20 %"
 
 
 def test_the_first_lines_are_the_answer(job: Path, cli: Cli) -> None:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 
-from rocpd.advice.judge import analysis_function, questions, tables_of_rules
+from rocpd.advice.advice import Advice
+from rocpd.advice.judge import analysis_function, judge, questions, tables_of_rules
 from rocpd.advice.registry import known_rules
+from rocpd.advice.rule import thresholds
 from rocpd.base import Row, frozen
 from rocpd.base.boundary import each_for_itself
 from rocpd.base.option import Option, spelt
@@ -22,6 +25,7 @@ from rocpd.facts.rank import By, Options
 from rocpd.federate.federation import Federation, Notes
 from rocpd.report.contents import COMPARED, Entry, Inquiry
 from rocpd.report.model import Block, Column, Figure, Name, Table
+from rocpd.schema.rules.kernel_categories import load
 from rocpd.summary.reading import Reading
 from rocpd.summary.registry import TABLES, joined_analyses, known_analyses, tables_of
 from rocpd.summary.result import Field, Summary, away_from_page
@@ -75,6 +79,14 @@ class Material:
     missing: Mapping[Inquiry, str]
     inputs: str
     base: ReportBase | None = None
+
+    @cached_property
+    def advice(self) -> Advice:
+        """The advice, of the tables that its rules read."""
+        asked = (self.tables(question.analysis, question.by) for question in advised())
+        tables = {name: table for answer in asked for name, table in answer.items()}
+        rules, categories = known_rules(), load(self.options.categories)
+        return judge(self.session, tables, rules, thresholds(rules), categories, self.inputs)
 
     def tables(self, analysis: str, by: By | None = None) -> Mapping[str, Summary]:
         """Return the tables of an analysis, by name; none where it lacks its data."""

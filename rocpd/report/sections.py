@@ -11,9 +11,6 @@ from functools import partial
 from typing import NamedTuple, TypeAlias
 
 from rocpd.advice.advice import Advice, bounds, gain, looked, unable, window_options
-from rocpd.advice.judge import judge
-from rocpd.advice.registry import known_rules
-from rocpd.advice.rule import thresholds
 from rocpd.base import RocpdError, Row, by_key
 from rocpd.chart.model import Bars, Chart, Mark, Timeline
 from rocpd.compare.attribution import Difference, MatchLevel, explaining
@@ -22,7 +19,7 @@ from rocpd.facts.communication.collectives import listed
 from rocpd.facts.rank import By
 from rocpd.federate.describe import describe
 from rocpd.report.contents import COMPARED
-from rocpd.report.material import Material, advised, figure
+from rocpd.report.material import Material, figure
 from rocpd.report.model import (
     Block,
     Column,
@@ -36,7 +33,6 @@ from rocpd.report.model import (
     place_id,
     tables_in,
 )
-from rocpd.schema.rules.kernel_categories import load
 from rocpd.summary import plots
 from rocpd.summary.communication.verdict import RULE as STRAGGLER
 from rocpd.summary.findings import Confidence, Finding, Verdict
@@ -61,7 +57,7 @@ def verdict(material: Material) -> Iterator[Block]:
     """Yield what analyses and rules of advice find; what is wrong comes first, and which rules could not look last."""
     tables = {name: table for analysis in joined_analyses() for name, table in material.tables(analysis).items()}
     job, *concluded = conclude(material.session, tables)
-    advice = _advice(material)
+    advice = material.advice
     symptoms, others = _divided(concluded, advice)
     conclusions = [
         Conclusion(finding, tuple(_notes(material, advice, finding, effects)), place_id(number))
@@ -73,14 +69,6 @@ def verdict(material: Material) -> Iterator[Block]:
     yield Text(f"{looked(advice)}.")
     if reasons := unable(advice):
         yield Folded("Which rules could not look, and why", tuple(map(": ".join, reasons)))
-
-
-def _advice(material: Material) -> Advice:
-    asked = (material.tables(question.analysis, question.by) for question in advised())
-    tables = {name: table for answer in asked for name, table in answer.items()}
-    rules = known_rules()
-    categories = load(material.options.categories)
-    return judge(material.session, tables, rules, thresholds(rules), categories, material.inputs)
 
 
 def _notes(material: Material, advice: Advice, finding: Finding, symptoms: Iterable[Finding]) -> Iterator[Note]:
@@ -256,7 +244,7 @@ def _with_places(chart: Chart, material: Material, steps: Summary | None) -> Cha
         starts = sorted((at or 0, most or 0) for at, most in steps.values("at_ns", "max_ns"))
         spans = [(name, at, at + most) for name, (at, most) in zip(named, starts, strict=True)]
     marks = []
-    for number, finding in enumerate(_advice(material).findings):
+    for number, finding in enumerate(material.advice.findings):
         if finding.window:
             host, rank = finding.evidence.get("hostname"), f"rank {finding.rank}"
             names, name = (chart.groups, str(host)) if host in chart.groups else (chart.rows, rank)

@@ -65,9 +65,10 @@ def denied(
     if not waits.any():
         return None
     at, last = numbered(meet), (waits == 0).nonzero()[0]
-    for_ranks = np.bincount(job.rank_of(came[last]), np.bincount(at, waits)[at[last]], max(job.own) + 1) / waits.sum()
+    every, of = np.unique(job.rank_of(came[last]), return_inverse=True)
+    for_ranks = dict(zip(every.tolist(), np.bincount(of, np.bincount(at, waits)[at[last]]).tolist(), strict=True))
     for rank in sorted(longer, key=lambda rank: -longer[rank][0])[:_TRIED]:
-        (more, share), waiting = longer[rank], float(for_ranks[rank])
+        (more, share), waiting = longer[rank], for_ranks.get(rank, 0.0) / float(waits.sum())
         if more >= _LEAST * step_ns and (waiting >= _FOR_ONE or len(longer) == len(job.steps)):
             regained = regains(rank)
             if waiting >= _FOR_ONE or regained >= _LEAST:

@@ -140,10 +140,11 @@ def onset(every: Floats, columns: Sequence[int], step_ns: float) -> int | None:
         columns: those that are asked for.
         step_ns: how long a step takes.
     """
-    longer = every[:, columns].mean(1) - np.median(np.delete(every, columns, 1), axis=1)
-    low, high = _LEAST_APART, len(longer) - _LEAST_APART
-    if low > high:
+    others = np.delete(every, columns, 1)
+    low, high = _LEAST_APART, len(every) - _LEAST_APART
+    if low > high or not others.size:
         return None
+    longer = every[:, columns].mean(1) - np.median(others, axis=1)
     # Where it is divided in two, so that each part varies least.
     at = min(range(low, high + 1), key=lambda cut: longer[:cut].var() * cut + longer[cut:].var() * (len(longer) - cut))
     before, after = longer[:at], longer[at:]

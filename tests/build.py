@@ -11,7 +11,6 @@ import contextlib
 import functools
 import itertools
 import json
-import tempfile
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -50,8 +49,6 @@ CPU, GPU, GPU2 = 0, 1, 2
 
 CODE_OBJECT = 1
 QUEUE, STREAM = 1, 0
-_OF_ROWS = ("DELETE ", "INSERT ", "UPDATE ", "WITH ")
-"""What statements start with that leave tables as they are; others run before views are stored."""
 
 MAIN = -1
 """Stands for the main thread: its tid is the pid."""
@@ -289,7 +286,7 @@ class TraceBuilder:
         return self._trace.string(text)
 
     def sql(self, statement: str) -> Self:
-        """Run `statement` when all rows are in and before views are stored; `{uuid}` stands for the suffix."""
+        """Run `statement` when all rows are in, before views if they are stored; `{uuid}` stands for the suffix."""
         self._late.append(statement)
         return self
 
@@ -297,11 +294,15 @@ class TraceBuilder:
         """Collect rows of table `base`, as the TraceWriter gives them."""
         self.rows.setdefault(base, []).extend(dict(zip(columns, row, strict=True)) for row in rows)
 
-    def write(self, path: Path, version: str = LATEST) -> Path:
-        """Make the file; NOT NULL is left out of tables that hold a NULL."""
-        if set(self.rows) & set(OPTIONAL_TABLES) or not all(each.startswith(_OF_ROWS) for each in self._late):
-            with create(path, self.guid, version) as writer:
-                self.write_into(writer)
+    def write(self, path: Path, version: str = LATEST, *, views: bool = False) -> Path:
+        """Make the file; NOT NULL is left out of tables that hold a NULL.
+
+        Profilers store `views`, as simulated jobs and merged files have them: SQLite reads their text whenever it
+        opens a file, which is half of what it takes to open one with few rows.
+        """
+        if views:
+            with create(path, self.guid, version) as stored:
+                self.write_into(stored)
             return path
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("xb") as file:
@@ -419,15 +420,15 @@ def _symbol(name: str, number: int) -> KernelInfo:
     )
 
 
-@functools.lru_cache(64)  # making the tables and views takes ten times as long as filling them
+@functools.lru_cache(64)  # making the tables takes longer than filling them
 def _empty_file(guid: str, version: str, loose: tuple[str, ...]) -> bytes:
     """Return the content of a file without rows, whose tables `loose` take NULL."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "empty.db")
-        with create(path, guid, version) as writer:
-            for base in loose:
-                writer.loosen(base)
-        return path.read_bytes()
+    with contextlib.closing(apsw.Connection(":memory:")) as connection:
+        writer = Writer(connection, guid, version)
+        writer.create_tables()
+        for base in loose:
+            writer.loosen(base)
+        return connection.serialize("main")
 
 
 @functools.cache

@@ -26,6 +26,7 @@ import rocpd
 from rocpd.base.boundary import Policy
 from rocpd.base.option import Option, options_of
 from rocpd.cli import run
+from rocpd.schema.versions import LATEST
 from tests import costs
 from tests.build import TraceBuilder
 from tests.soak import sized
@@ -107,10 +108,10 @@ def open_job(tmp_path: Path) -> Iterator[OpenJob]:
     """Write builders to `0.db`, `1.db` … of a folder and open them as one session, closed at the end."""
     sessions: list[rocpd.Session] = []
 
-    def open_it(*builders: TraceBuilder, **options: str) -> rocpd.Session:
+    def open_it(*builders: TraceBuilder, version: str = LATEST) -> rocpd.Session:
         folder = tmp_path / f"job{len(sessions)}"
         folder.mkdir()
-        session = rocpd.connect([b.write(folder / f"{i}.db", **options) for i, b in enumerate(builders)])
+        session = rocpd.connect([b.write(folder / f"{i}.db", version) for i, b in enumerate(builders)])
         sessions.append(session)
         return session
 

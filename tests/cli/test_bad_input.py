@@ -44,7 +44,7 @@ def good(path: Path, number: int = 1, rows: int = 400) -> Path:
         'SELECT i, nid, pid, tid, start + i, "end" + i, name_id, event_id, \'{{"k": "some text of a region"}}\' '
         'FROM n, "rocpd_region{uuid}" WHERE id = 1'
     )
-    return trace.sql(fill_in.replace("{{", "{").replace("}}", "}")).write(path)
+    return trace.sql(fill_in.replace("{{", "{").replace("}}", "}")).write(path, views=True)
 
 
 def sqlite(path: Path, *statements: str) -> Path:

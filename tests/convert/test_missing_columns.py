@@ -31,7 +31,7 @@ def trace() -> TraceBuilder:
 
 
 def renamed(path: Path, base: str, *columns: str) -> Path:
-    connection = apsw.Connection(str(trace().write(path)))
+    connection = apsw.Connection(str(trace().write(path, views=True)))
     for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'view'").fetchall():
         connection.execute(f'DROP VIEW "{name}"')
     for column in columns:
@@ -89,7 +89,7 @@ def test_metadata_without_its_columns_says_nothing(column: str, tmp_path: Path) 
 
 
 def test_info_says_what_is_missing(tmp_path: Path) -> None:
-    whole = trace().write(tmp_path / "whole.db")
+    whole = trace().write(tmp_path / "whole.db", views=True)
     lacking = renamed(tmp_path / "lacking.db", "rocpd_event", "category_id", "line_info")
     connection = apsw.Connection(str(lacking))
     connection.execute("PRAGMA foreign_keys = OFF")

@@ -162,7 +162,7 @@ def test_what_a_rank_knows_of_itself(tmp_path: Path) -> None:
 
 
 def test_a_guid_given_twice_counts_once_with_a_note(tmp_path: Path) -> None:
-    first, second = (TraceBuilder(n).kernel("gemm", 1, 2 + n).write(tmp_path / f"{n}.db") for n in (0, 1))
+    first, second = (TraceBuilder(n).kernel("gemm", 1, 2 + n).write(tmp_path / f"{n}.db", views=True) for n in (0, 1))
     both = merged(tmp_path / "merged.db", *(TraceBuilder(n).kernel("gemm", 1, 2 + n) for n in (0, 1)))
     (tmp_path / "copy.db").write_bytes(first.read_bytes())
     notes: list[str] = []
@@ -198,7 +198,9 @@ def test_a_merged_file_holds_several_ranks(tmp_path: Path) -> None:
 
 
 def test_versions_mix(tmp_path: Path) -> None:
-    paths = [TraceBuilder(n).kernel("gemm", 1, 2).write(tmp_path / f"{n}.db", v) for n, v in enumerate(VERSIONS)]
+    paths = [
+        TraceBuilder(n).kernel("gemm", 1, 2).write(tmp_path / f"{n}.db", v, views=True) for n, v in enumerate(VERSIONS)
+    ]
     with rocpd.connect(paths) as session:
         assert [rank.version for rank in session.ranks] == list(VERSIONS)
         for name in VIEWS:

@@ -34,7 +34,7 @@ def with_tables(built: TraceBuilder, *bases: str) -> TraceBuilder:
 def test_tables_of_later_schemas_and_unknown_ones_stop_nothing(version: str, tmp_path: Path, cli: Cli) -> None:
     built = with_tables(trace(), *LATER_TABLES, "rocpd_tomorrow")
     built.sql(VERSION.format(version))
-    paths = [built.write(tmp_path / "a.db"), trace(1).write(tmp_path / "b.db")]
+    paths = [built.write(tmp_path / "a.db", views=True), trace(1).write(tmp_path / "b.db", views=True)]
     merged = tmp_path / "all.sqlite"
     for words in (
         ("summary", "all"),
@@ -61,7 +61,7 @@ def test_tables_of_later_schemas_and_unknown_ones_stop_nothing(version: str, tmp
 def test_streamed_counter_values_are_told(tmp_path: Path, cli: Cli) -> None:
     """They are in SQL, and a dispatch's own value is not mixed with them."""
     built = trace().counter("SQ_WAVES", 4).counter("SQ_WAVES", 100, sample_id=1).sample("spm", 20)
-    path = built.write(tmp_path / "a.db")
+    path = built.write(tmp_path / "a.db", views=True)
     said = cli("info", path, "--only", "problems", "-f", "csv")
     assert said.code == 0
     assert "rocpd_pmc_event: 1 streamed (SPM) value, in pmc_events but not in" in said.out

@@ -28,7 +28,7 @@ def nodes(tmp_path: Path) -> list[Path]:
     for n in range(2):
         (tmp_path / f"node{n}").mkdir()
         TraceBuilder(n, host=f"node{n}").kernel("gemm", 1, 5 + n).region("f", 1, 2).write(
-            tmp_path / f"node{n}" / "16_results.db"
+            tmp_path / f"node{n}" / "16_results.db", views=True
         )
     return sorted(tmp_path.glob("node*/*.db"))
 

@@ -41,7 +41,7 @@ def with_texts_of(real: Path, path: Path, trace: TraceBuilder, version: str) -> 
     with stored(real) as source:
         ((suffix,),) = source.execute("SELECT value FROM rocpd_metadata WHERE tag = 'uuid'").fetchall()
         views = source.execute("SELECT name, sql FROM sqlite_master WHERE type = 'view'").fetchall()
-    connection = apsw.Connection(str(trace.write(path, version)))
+    connection = apsw.Connection(str(trace.write(path, version, views=True)))
     for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'view'").fetchall():
         connection.execute(f'DROP VIEW "{name}"')
     for _, text in views:
@@ -70,7 +70,8 @@ def test_stored_row_views_agree_on_invalid_times(real_files: tuple[Path, ...], t
 
 def check(names: Iterable[str], trace: TraceBuilder, version: str, real: Path, folder: Path) -> None:
     """Check that ours, queried and as stored, give the rows of AMD's texts."""
-    theirs, ours = with_texts_of(real, folder / "theirs.db", trace, version), trace.write(folder / "ours.db", version)
+    theirs = with_texts_of(real, folder / "theirs.db", trace, version)
+    ours = trace.write(folder / "ours.db", version, views=True)
     with rocpd.connect(ours) as session, stored(theirs) as amds, stored(ours) as written:
         for name in names:
             # A counter value of a sample has no dispatch: the stored view drops it, ours keeps it.
@@ -91,7 +92,7 @@ def test_the_average_differs_by_its_fraction(real_files: tuple[Path, ...], tmp_p
 
 
 def test_counter_values_of_samples_are_kept(tmp_path: Path) -> None:
-    with rocpd.connect(everything().write(tmp_path / "a.db")) as session:
+    with rocpd.connect(everything().write(tmp_path / "a.db", views=True)) as session:
         counts = "SELECT count(*), count(dispatch_id) FROM pmc_events"
         assert session.sql(counts).fetchall() == [(24, 18)]
 

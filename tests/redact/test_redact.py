@@ -94,7 +94,7 @@ def test_texts_that_differ_still_differ(level: Level, tmp_path: Path) -> None:
     trace = TraceBuilder().kernel(names[0], 1, 2).kernel(names[1], 3, 4).kernel("gemm", 5, 6)
     for number, name in enumerate(names):
         trace.region(name, 10 * number + 10, 10 * number + 15)
-    path = trace.write(tmp_path / "job.db")
+    path = trace.write(tmp_path / "job.db", views=True)
     with rocpd.connect(path) as session:
         redact(session, tmp_path / "out", RedactOptions(level))
     with rocpd.connect(tmp_path / "out") as session:
@@ -106,7 +106,7 @@ def test_texts_that_differ_still_differ(level: Level, tmp_path: Path) -> None:
 def test_users_whom_only_a_path_names(user: str, stays: bool, tmp_path: Path) -> None:
     """They go from other texts too; those of containers, which stand in names of public software, stay."""
     trace = TraceBuilder().region(f"{user}_call", 1, 2).region("load", 3, 4, message=f"/home/{user}/model.bin")
-    path = trace.write(tmp_path / "job.db")
+    path = trace.write(tmp_path / "job.db", views=True)
     with rocpd.connect(path) as session:
         counted = redact(session, tmp_path / "out", RedactOptions(dry_run=True))
         assert counted == redact(session, tmp_path / "out", RedactOptions())

@@ -71,7 +71,7 @@ def test_what_a_file_does_not_say_is_null(extdata: str, open_job: OpenJob) -> No
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_files_of_every_version_have_these_views(version: str, tmp_path: Path) -> None:
-    path = described(MI300X).kernel("gemm", 1, 2, stream=3).write(tmp_path / "a.db", version)
+    path = described(MI300X).kernel("gemm", 1, 2, stream=3).write(tmp_path / "a.db", version, views=True)
     with rocpd.connect(path) as session:
         assert session.sql("SELECT id, pid, name, hostname FROM queues").fetchall() == [(1, 16, "Queue 1", "node0")]
         assert session.sql("SELECT id, pid, name, rank FROM streams").fetchall() == [(3, 16, "Stream 3", 0)]
@@ -109,7 +109,7 @@ def test_busy_agents_have_a_rank_a_host_and_a_name(open_job: OpenJob) -> None:
 
 
 def test_a_file_alone_stores_rank_0_and_its_host(tmp_path: Path) -> None:
-    path = TraceBuilder(4, host="node7").kernel("gemm", 1, 51).write(tmp_path / "a.db")
+    path = TraceBuilder(4, host="node7").kernel("gemm", 1, 51).write(tmp_path / "a.db", views=True)
     with closing(sqlite3.connect(path)) as connection:
         rows = connection.execute("SELECT agent_id, GpuTime, product, rank, hostname FROM busy").fetchall()
     assert rows == [(GPU, 50, "AMD Instinct MI300X", 0, "node7")]

@@ -22,7 +22,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> apsw.Connection:
     trace = TraceBuilder()
     for base in OPTIONAL_TABLES:
         trace.row(base, id=1)
-    path = trace.write(tmp_path_factory.mktemp("schema") / "empty.db")
+    path = trace.write(tmp_path_factory.mktemp("schema") / "empty.db", views=True)
     connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
     Unifier(connection, [RankTables(suffix_of(guid_of(0)), tables_of(LATEST))]).prepare(" ".join(RPDS))
     return connection

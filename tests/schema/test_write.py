@@ -26,7 +26,8 @@ def full() -> TraceBuilder:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_every_version_is_a_valid_file(version: str, tmp_path: Path) -> None:
-    connection = apsw.Connection(str(full().write(tmp_path / "a.db", version)), flags=apsw.SQLITE_OPEN_READONLY)
+    path = full().write(tmp_path / "a.db", version, views=True)
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
     assert connection.pragma("integrity_check") == "ok"
     assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
     assert connection.pragma("journal_mode") == "delete"
@@ -39,7 +40,7 @@ def test_every_version_is_a_valid_file(version: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_sqlite_shell_reads_every_view(version: str, tmp_path: Path, sqlite3_shell: Shell) -> None:
-    path = full().write(tmp_path / "a.db", version)
+    path = full().write(tmp_path / "a.db", version, views=True)
     stored = views_over(tables_of(version))
     counts = sqlite3_shell(path, " UNION ALL ".join(f"SELECT '{name} ' || count(*) FROM {name}" for name in stored))
     count_of = {name: int(count) for name, count in (line.split() for line in counts.splitlines())}
@@ -53,7 +54,7 @@ def test_sqlite_shell_reads_every_view(version: str, tmp_path: Path, sqlite3_she
 
 
 def test_plain_views_show_the_suffixed_tables(tmp_path: Path) -> None:
-    connection = apsw.Connection(str(full().write(tmp_path / "a.db")))
+    connection = apsw.Connection(str(full().write(tmp_path / "a.db", views=True)))
     for base in tables_of("3.0.3"):
         plain = connection.execute(f"SELECT * FROM {base}").fetchall()
         assert plain == connection.execute(f'SELECT * FROM "{base}{suffix_of(guid_of(0))}"').fetchall()

@@ -49,11 +49,11 @@ def looks(browser: Browser) -> Iterator[list[BrowserContext]]:
         context.close()
 
 
-@pytest.mark.soak(11)
+@pytest.mark.soak(23)
 def test_axe_finds_nothing(site: Path, address: str, looks: list[BrowserContext]) -> None:
     """Pages in one of the four looks, in turn: those of a kind stand one after the other."""
     findings = {}
-    for path, context in zip(sample(sorted(site.rglob("*.html")), 11), cycle(looks), strict=False):
+    for path, context in zip(sample(sorted(site.rglob("*.html")), 23), cycle(looks), strict=False):
         page = context.new_page()
         page.goto(f"{address}/{path.relative_to(site)}")
         found = of_axe(page)

@@ -15,7 +15,7 @@ from tests.build import TraceBuilder
 from tests.conftest import OpenJob
 from tests.facts.sums import assert_partition, assert_same_sums
 from tests.members import Member
-from tests.soak import sized
+from tests.soak import paired, sized
 from tests.summary.cells import cells
 
 pytestmark = pytest.mark.soak(1.5)  # on jobs that are longer there
@@ -85,7 +85,10 @@ def session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         yield opened
 
 
-@pytest.fixture(params=["all", "window", "clipped", "kernels", "ranks"])
+PARTS = ["all", "window", "clipped", "kernels", "ranks"]
+
+
+@pytest.fixture(params=PARTS)
 def part(request: pytest.FixtureRequest, session: rocpd.Session) -> rocpd.Session:
     """A selection of the job."""
     return {
@@ -97,8 +100,9 @@ def part(request: pytest.FixtureRequest, session: rocpd.Session) -> rocpd.Sessio
     }[request.param]()
 
 
-@pytest.mark.parametrize("everything", [False, True])
-def test_every_surface_has_the_same_sums(everything: bool, part: rocpd.Session) -> None:
+@pytest.mark.soak(3)
+@pytest.mark.parametrize(("part", "everything"), paired(PARTS, [False, True]), indirect=["part"])
+def test_every_surface_has_the_same_sums(part: rocpd.Session, everything: bool) -> None:
     """agent_time, budget, gpu-time, overlap and idle of one selection are equal to the nanosecond."""
     assert_same_sums(part, everything=everything)
 

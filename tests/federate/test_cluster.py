@@ -29,6 +29,7 @@ from rocpd.simulator import JobOptions, simulate
 from rocpd.summary.summarize import SummaryOptions, summarize
 from tests.build import TraceBuilder
 from tests.conftest import Cli
+from tests.soak import sample
 from tests.waiting import until
 
 if TYPE_CHECKING:
@@ -152,8 +153,9 @@ def test_ranks_are_batched(files: list[Path], client: distributed.Client) -> Non
     assert seen[-1] == (9, 9)
 
 
+@pytest.mark.soak
 @pytest.mark.usefixtures("many_tasks")
-@pytest.mark.parametrize("sql", [STATEMENTS[1], STATEMENTS[4]])
+@pytest.mark.parametrize("sql", sample([STATEMENTS[1], STATEMENTS[4]], 2))
 def test_a_worker_that_is_killed_in_mid_query(sql: str, files: list[Path], local: distributed.LocalCluster) -> None:
     """Other workers repeat what it had done."""
     with rocpd.connect(files) as here:

@@ -33,7 +33,7 @@ from tests.soak import SOAK, paired, sized
 
 pytestmark = pytest.mark.soak  # on each job there
 
-EXAMPLES = sized(50, 34_000)  # of each of the jobs
+EXAMPLES = sized(25, 34_000)  # of each of the jobs
 
 
 def clean(folder: Path) -> list[Path]:

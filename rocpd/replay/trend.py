@@ -15,7 +15,6 @@ NORMAL = 1.4826
 """The deviation by median distance."""
 
 _FAR = 4.0  # deviations from other steps
-_FAR_LATER = 2.0  # of steps after an onset, as a clock goes up and down
 _SUDDEN = 3.0  # deviations of how much ranks change from step to step: what grows and falls slowly does by chance
 _STALL, _ONSET = 0.02, 0.03  # of a step, that a rank stalls or drifts, or takes longer from some step on, at least
 _LEAST_APART = 3  # steps before and after an onset
@@ -149,8 +148,8 @@ def onset(every: Floats, columns: Sequence[int], step_ns: float) -> int | None:
     at = min(range(low, high + 1), key=lambda cut: longer[:cut].var() * cut + longer[cut:].var() * (len(longer) - cut))
     before, after = longer[:at], longer[at:]
     apart = float(after.mean() - np.median(before))
-    spread, later = (NORMAL * float(np.median(np.abs(part - np.median(part)))) for part in (before, after))
+    spread = NORMAL * float(np.median(np.abs(before - np.median(before))))
     changes = NORMAL * float(np.median(np.abs(np.diff(every - np.median(every, axis=1)[:, None], axis=0))))
     is_new = float(np.quantile(after, 0.1)) > float(np.quantile(before, 0.9))
-    is_far = apart > max(_FAR * spread, _FAR_LATER * later, _SUDDEN * changes, _ONSET * step_ns)
+    is_far = apart > max(_FAR * spread, _SUDDEN * changes, _ONSET * step_ns)
     return at if is_new and is_far and before.mean() < _HARDLY * after.mean() else None

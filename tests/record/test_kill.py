@@ -24,7 +24,7 @@ from tests.waiting import until
 FLUSH_MS = 400
 LATE_MS = 1600
 """On a busy machine a thread is called so late; kills come up to a second later, and would find more lost."""
-KILLS = sized(8, 200)
+KILLS = sized(4, 200)
 AT_ONCE = 2
 
 
@@ -107,7 +107,7 @@ def _check_recovered(path: Path) -> None:
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("seed", range(sized(6, 30)))
+@pytest.mark.parametrize("seed", range(sized(3, 30)))
 def test_killed_in_the_middle_of_writing(built: Build, tmp_path: Path, seed: int) -> None:
     """The writer is busy without pause: the kill hits a transaction, often one that has begun to reach the file."""
     process = subprocess.Popen(

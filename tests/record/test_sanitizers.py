@@ -14,7 +14,7 @@ import pytest
 
 from tests.record.build import ADDRESS, SOURCE, build
 from tests.record.runs import databases, environment, only, probe, rows
-from tests.soak import sized
+from tests.soak import paired, sized
 
 _SCENARIOS = (
     ("threads", "4", "4000"),
@@ -40,11 +40,12 @@ _OPTIONS = {
 }
 
 
+@pytest.mark.soak(2.5)
 def test_fork_while_the_recorder_starts(tmp_path: Path) -> None:
     """The parent must not open the writer's gate that it did not close; ThreadSanitizer notices. The child records
     nothing, which it bears."""
     chosen = build("thread")
-    for run in map(str, range(10)):
+    for run in map(str, range(sized(4, 10))):
         done = probe(chosen, tmp_path / run, "fork-first", env=_OPTIONS)
         assert (done.returncode, done.stderr) == (7, "")
 
@@ -74,16 +75,15 @@ def test_sampling_is_clean(tmp_path: Path, sanitizer: str) -> None:
     assert databases(tmp_path / "out")
 
 
-@pytest.mark.soak(4)
+@pytest.mark.soak(8)
 @pytest.mark.parametrize("sanitizer", [ADDRESS, "thread"])
 def test_native_stacks_are_sampled_cleanly(tmp_path: Path, sanitizer: str) -> None:
     """While threads record, end, and recording is switched on and off."""
     chosen = build(sanitizer)
     scenarios = (("threads", "4", sized("10000", "100000")), ("toggles", "10", "0.3"))
-    for scenario in scenarios:
-        for variable in ("ROCPD_STACKS", "ROCPD_STACKS_WALL"):
-            done = probe(chosen, tmp_path / scenario[0] / variable, *scenario, env=_OPTIONS | {variable: "1000"})
-            assert (done.returncode, done.stderr) == (7, "")
+    for scenario, variable in paired(scenarios, ("ROCPD_STACKS", "ROCPD_STACKS_WALL")):
+        done = probe(chosen, tmp_path / scenario[0] / variable, *scenario, env=_OPTIONS | {variable: "1000"})
+        assert (done.returncode, done.stderr) == (7, "")
 
 
 def test_a_program_may_change_its_environment(tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ class Blaming:
         self.step_ns = self.now / max(1, len(steps))
         self.waited = self.waits = self._waiting(recorded)  # of the recording, and where `now` is known
         self.removed = self.nothing()
-        self.hosts: Ints | None = None  # what is removed as common to hosts
+        self.hosts: list[Cause] = []  # those that are removed
         self.alone = self._alone()
         self.stalls = trend.stalls(self.alone, self.step_ns, is_one_kind=True)
         self.drifts = trend.drifts(self._longer, self.step_ns)
@@ -84,6 +84,7 @@ class Blaming:
     def blame(self) -> Blame:
         """Return what was found."""
         causes: list[Cause] = []
+        self.own = self._own_beside_hosts()
         for _ in range(_MOST_CAUSES):
             self.job.give_back()
             cause = self._worst()
@@ -93,7 +94,7 @@ class Blaming:
             self._remove(cause)
         causes = together(causes + self._hidden_by_each_other(len(causes)))
         usual = self.spent(self.job.replay_without(self._beyond_usual()))
-        self.removed, self.hosts, self.own = self.nothing(), None, None
+        self.removed, self.hosts, self.own = self.nothing(), [], None
         causes = list(map(self._with_cost_alone, causes))
         every, known, more = self._computing
         self.job.give_back()
@@ -118,9 +119,13 @@ class Blaming:
         """Remove what points of a cause take longer, besides what is removed."""
         add_to(self.removed, self._less(cause))
         if cause.kind is CauseKind.HOST:
-            self.hosts = self.nothing() if self.hosts is None else self.hosts
-            add_to(self.hosts, self.lasting_of_hosts([cause]))
-            self.own = self.own_without(self.hosts)
+            self.hosts.append(cause)
+            self.own = self._own_beside_hosts()
+
+    def _own_beside_hosts(self) -> Ints | None:
+        """Return what points of ranks take longer, did late hosts take no longer; None where no host is late [ns]."""
+        hosts: list[Cause | Candidate] = [*self._late, *self.hosts]
+        return self.own_without(self.lasting_of_hosts(hosts)) if hosts else None
 
     def _hidden_by_each_other(self, before: int) -> list[Cause]:
         """Return causes without one of which a step takes as long, as of two ranks that are equally slow; remove them.
@@ -240,9 +245,9 @@ class Blaming:
 
     def _longer_now(self) -> Floats:
         """Return the same without the hosts that are removed."""
-        if self.hosts is None:
+        if not self.hosts:
             return self._longer
-        hosts = self.hosts
+        hosts = self.lasting_of_hosts(self.hosts)
 
         def left(here: slice) -> Ints:
             return self._own_of(here) - hosts[here] - self._stalling_of(here) + self.beyond.passing_alone(here)
@@ -564,11 +569,7 @@ class Blaming:
         return bool(self.drifts[[self.column[rank] for rank in cause.ranks]].all())
 
     def _transfers_longer(self, rows: Ints) -> Ints:
-        """Return what transfers take longer than others of the kind usually do, and more where their link stalls [ns].
-
-        Args:
-            rows: their numbers.
-        """
+        """Return what some transfers take longer than others of the kind usually do, more where their link stalls."""
         longer = self.beyond.lasting_of(rows)
         is_stalled = self._stalls_of_links[self.at[rows], self.job.link[rows]]
         longer[is_stalled] += self.beyond.passing_of(rows[is_stalled])
@@ -734,7 +735,6 @@ class Blaming:
     def _computing(self) -> tuple[Floats, Floats, Floats]:
         """How long ranks compute in a step, usually in what compares, and how much longer than others [ns]."""
         beyond, work, compares = self.beyond, self.job.points.work.__getitem__, partial(self._compares, 0)
-
         of_all = (work, lambda here: self.what[here] == 0)
         asked = of_all, (work, compares), (beyond.lasting_of, compares), (beyond.passing_alone, compares)
         every, known, lasting, passing = (self.by_step(*each).sum(0) / len(self.steps) for each in asked)

@@ -68,6 +68,21 @@ def test_ranks_that_are_slow_for_different_reasons_hide_each_other(tmp_path: Pat
         assert finding.evidence["hidden_by"] == [f"rank:{listed(other.ranks)}"]
 
 
+@pytest.mark.parametrize("tp", [1, 4])
+@pytest.mark.parametrize(("longer", "late"), [(12, 200), (17, 150), (8, 200)])
+def test_a_straggler_beside_a_late_host_hides_it_or_is_hidden(tp: int, longer: int, late: int, tmp_path: Path) -> None:
+    """Half of the ranks are late: as the others, the straggler must not become as late as these."""
+    shape, plants = Shape(nodes=2, tp=tp), [Plant("compute", longer, (2,)), Plant("late", late, (4, 5, 6, 7))]
+    evidence = (each.evidence for each in _said(shape, plants, tmp_path))
+    said = {each["cause"]: each for each in evidence if "cause" in each}
+    assert set(said) == {"rank:2", "host:node1"}
+    for plant, other, cause in zip(plants, plants[::-1], ("rank:2", "host:node1"), strict=True):
+        is_hidden = "hidden_by" in said[cause]
+        once_the_other_is_gone = _gain(shape, plants, plants) - _gain(shape, plants, [other])
+        cost = once_the_other_is_gone if is_hidden else _gain(shape, plants, [plant])
+        assert said[cause]["cost_ns"] == pytest.approx(cost, rel=ERROR)
+
+
 def test_ranks_of_two_hosts_that_stall_together_make_the_steps_slow(tmp_path: Path) -> None:
     shape, plants = Shape(nodes=2), [Plant("stall", 3000, (rank,), (4, 9)) for rank in (1, 6)]
     said = _said(shape, plants, tmp_path / "job")

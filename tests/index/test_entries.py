@@ -44,7 +44,7 @@ def _bytes_of_rank(number: int, copies: int) -> bytes:
     for row in range(copies):
         trace.copy(100 + row, 200 + row, name="copy", size=1000 * number + row, stack=row)
     with tempfile.TemporaryDirectory() as folder:
-        return trace.write(Path(folder) / "rank.db").read_bytes()
+        return trace.write(Path(folder) / "rank.db", views=True).read_bytes()
 
 
 def _suffix(path: Path) -> str:

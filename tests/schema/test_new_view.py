@@ -54,7 +54,7 @@ GROUP BY
 WRITE = """
 from pathlib import Path
 from tests.build import TraceBuilder
-TraceBuilder(host="node7").kernel("gemm", 10, 30).kernel("relu", 30, 37).write(Path("alone.db"))
+TraceBuilder(host="node7").kernel("gemm", 10, 30).kernel("relu", 30, 37).write(Path("alone.db"), views=True)
 """
 
 

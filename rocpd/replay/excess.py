@@ -85,7 +85,8 @@ class StepPlaces:
             rows = kernels[some]
             known, alone = rows[is_known[rows]], rows[~is_known[rows]]
             name = numbered(self.kernel[known])
-            more, every = (np.bincount(name, times[known] * self.count[known], 1) for times in (longer, self.usual))
+            count = self.count[known].astype(np.int64)  # both are in few bytes, their product may take more
+            more, every = (np.bincount(name, times[known] * count, 1) for times in (longer, self.usual))
             share = more.sum() / max(1.0, every.sum() - more.sum())
             is_most = every.sum() * 2 >= (self.usual[rows].astype(np.int64) * self.count[rows]).sum()
             if len(alone) and share > _ALIKE and is_most and are_alike(more, every):

@@ -28,7 +28,7 @@ from rocpd.replay.causes import Blame, CauseKind
 from rocpd.replay.excess import Excess, StepPlaces, _of_rank, excess
 from rocpd.replay.graph import read_graph
 from rocpd.replay.job import JobGraph, read_job
-from rocpd.replay.points import Edge, Edges, PackedGraph, Point, PossibleWaits, RankGraph
+from rocpd.replay.points import Edge, Edges, PackedGraph, Point, PossibleWaits, RankGraph, narrowed
 from rocpd.schema.rules.kernel_categories import load
 from rocpd.schema.rules.steps import STEP_MARKER, is_step
 from rocpd.simulator import JobOptions, simulate
@@ -273,6 +273,16 @@ def test_what_goes_beyond_others_is_what_plain_medians_say(seed: int) -> None:
             assert common[at] == together[(len(together) - 1) // 2] - middle
         else:
             assert own[at] == common[at] == 0
+
+
+def test_kernels_that_compare_with_none_are_slower_like_the_rest_in_long_jobs() -> None:
+    """Times take four bytes and counts two; all runs of a kernel take longer than four bytes hold."""
+    usual, lasting, count, nothing, number = map(
+        narrowed, np.array([[1_100_000] * 3, [100_000, 100_000, 0], [3_000] * 3, [0] * 3, range(3)])
+    )
+    is_known = lasting > 0
+    units = StepPlaces(usual, is_known, usual, lasting, is_known, nothing, nothing, count, nothing, number)
+    assert units.like_the_rest(lasting, is_known, nothing).tolist() == [100_000] * 3
 
 
 COUNTERFACTUALS: Sequence[tuple[str, str]] = [

@@ -15,7 +15,6 @@ from rocpd.summary.run import Function, known_tables
 
 _RULES = (STRAGGLER, LEAK)
 _ANALYSES: Mapping[str, Function] = {"ranks": ranks, "allocation-sites": allocation_sites}
-_WHAT = ("hostname", "cause", "mainly", "call", "marker")  # in the evidence: what a finding is about beside a rank
 
 
 Answered: TypeAlias = Mapping[str, Mapping[str, str]]
@@ -43,7 +42,11 @@ def _is_sure(finding: Finding) -> bool:
 
 
 def _about(finding: Finding) -> str:
-    return " ".join(map(str, [finding.rank, *(finding.evidence.get(name) for name in _WHAT)]))
+    """Return whom and what a finding is about: baselines and histories hold it, so it stays as it is."""
+    evidence = finding.evidence
+    ranks = evidence.get("link", evidence.get("together"))
+    what = (evidence.get(name) for name in ("mainly", "call", "marker"))
+    return " ".join(map(str, [finding.rank, evidence.get("hostname"), ranks, *what]))
 
 
 def new_and_gone(base: Sequence[Answered], new: Sequence[Answered]) -> Iterator[str]:

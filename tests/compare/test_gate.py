@@ -117,6 +117,8 @@ def test_a_rank_that_is_slow_in_some_of_the_steps(
     assert (document["verdict"], document["reason"]) == ("slower", None)
     assert re.search(r"longer: compute", texts["diff.explained"])
     assert "diff.cancels" not in texts
+    others = (verdict(cli, options.out, "--rank", str(rank)) for rank in range(4) if rank != fact.rank)
+    assert all(other["verdict"] != "faster" or other["change_percent"] < -3 for other in others)  # type: ignore[operator]
 
 
 def test_what_is_different_in_a_slow_step(job: Path, cli: Cli) -> None:

@@ -115,8 +115,8 @@ def _pauses(case: Case, late: Sequence[Row], usual: float, total: float) -> Find
     evidence = {"steps": [], "after": [row["step"] for row in late], "pause_ns": longest, "median_ns": usual}
     gain = (sum(float(row["period_ns"]) for row in late) - usual * len(late)) * 100 / total
     window = int(row["at_ns"] + row["mean_ns"]), int(row["at_ns"] + row["period_ns"])
-    found = case.finding(text, gain, evidence, Confidence.CERTAIN, {"rank": None})
-    return replace(found, step=str(row["step"]), window=window, action=_IN_PAUSE)
+    finding = case.finding(text, gain, evidence, Confidence.CERTAIN, {"rank": None})
+    return replace(finding, step=str(row["step"]), window=window, action=_IN_PAUSE)
 
 
 def _slow_steps(case: Case, slow: Sequence[Row], typical: float, total: float, count: int) -> Finding:

@@ -264,8 +264,8 @@ def answers(rule: Rule, case: Case) -> list[Finding]:
 
 
 def _elsewhere(rule: Rule, case: Case, finding: Finding) -> str:
-    """Say which ranks a rule finds the same of, where it names the critical one; nothing where that is the only one."""
-    if not re.search(rf"\brank {case.job.critical}\b", finding.text):
+    """Say which ranks a rule finds the same of, where it names the critical one alone; nothing where no other is."""
+    if "together" in finding.evidence or not re.search(rf"\brank {case.job.critical}\b", finding.text):
         return ""
     ranks = [rank for rank in case.job.ranks if rank == finding.rank or _is_found(rule, case, rank)]
     if len(ranks) < 2:

@@ -432,12 +432,15 @@ def test_ranks_that_take_as_much_longer_may_have_other_reasons(tmp_path: Path) -
     options = JobOptions(tmp_path, ranks=6, steps=8, seed=7, plant="straggler=12,imbalance=12")
     with rocpd.connect(simulate(options)) as session:
         (finding,) = (each for each in session.summary("stragglers").findings if each.rule == "comm.straggler")
+        (advised,) = (each for each in session.advise().findings if each.rule == "comm.straggler")
     slow, larger = (fact.rank for fact in plan(options).facts)
     reasons = {slow: "the same kernels and grids", larger: "it has more work: 12 % more work-items"}
     ranks = sorted(reasons, key=str)
     assert finding.evidence["together"] == ranks
     assert finding.text.endswith("; " + "; ".join(f"rank {rank}: {reasons[rank]}" for rank in ranks))
     assert "more_work_items_percent" not in finding.evidence
+    assert advised.text == finding.text
+    assert str(advised.action).startswith("Each of them has its own reason")
 
 
 def test_a_straggler_behind_a_slow_host_is_explained_too(tmp_path: Path) -> None:

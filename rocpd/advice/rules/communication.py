@@ -48,6 +48,10 @@ _MORE_WORK = (
     "It has more to do than the others. Give the ranks equal work: shards, tokens or experts of equal size. `rocpd "
     "summary kernels JOB --by rank` shows which kernels differ."
 )
+_OTHER_REASONS = (
+    "Each of them has its own reason: give those with more work less, and compare the GPUs of the others (`amd-smi "
+    "metric --clock --power`). `rocpd summary kernels JOB --by rank` shows which kernels differ."
+)
 _LATE = (
     "The host starts work late there, the GPU is as fast as others. Look at what runs there before the step "
     "(`idle-calls`), and pin the process to the cores near its GPU (`amd-smi topology`, `numactl --cpunodebind`)."
@@ -98,6 +102,8 @@ def _straggler_action(case: Case, finding: Finding) -> str:
         return _SOMETIMES.format(host=_STALLS_OF_HOST if "later_ns" in evidence else "")
     if "later_ns" in evidence:
         return _LATE
+    if "reasons" in evidence:
+        return _OTHER_REASONS
     if has_more_work(finding):
         return _MORE_WORK
     these, which = "this GPU", "--rank N"

@@ -485,7 +485,8 @@ def _in_common(of_ranks: Mapping[int, Explanation]) -> Explanation:
     """Return why ranks that take as much longer do so: where their reasons differ, that of each."""
     if len({re.sub(r"[\d.]+ %", "", each.text) for each in of_ranks.values()}) == 1:
         return next(iter(of_ranks.values()))
-    return Explanation("; ".join(f"rank {rank}: {each.text}" for rank, each in of_ranks.items() if each.text), {})
+    text = "; ".join(f"rank {rank}: {each.text}" for rank, each in of_ranks.items() if each.text)
+    return Explanation(text, {"reasons": len(of_ranks)})
 
 
 def _explained(judgement: Judgement, explanations: Sequence[Explanation]) -> Judgement:

@@ -114,6 +114,15 @@ def test_machines_whose_files_name_no_command(
     assert session.summary("overview").findings[0].text.rpartition("; ")[2] == "AMD Instinct MI300X"  # no commands
 
 
+def test_a_run_communicates_where_any_machine_does(open_job: OpenJob) -> None:
+    """The second machine runs with the first one, and the third one communicates as the second one does."""
+    lives = EARLY, EARLY, LATE
+    job = [rank(n, lives[n], host="abc"[n], command=None) for n in range(3)]
+    for process, kernel, (start, end) in zip(job, ("gemm", *["ncclDevKernel_Generic_1"] * 2), lives, strict=True):
+        process.kernel(kernel, start + 10, end - 10)
+    assert [each.run for each in open_job(*job).ranks] == [0, 0, 0]
+
+
 def test_gpus_are_read_where_several_machines_know_no_mpi_rank(
     monkeypatch: pytest.MonkeyPatch, open_job: OpenJob
 ) -> None:

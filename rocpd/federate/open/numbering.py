@@ -233,6 +233,8 @@ class _Run:
     def add(self, part: _Run) -> None:
         """Add what ran on another machine."""
         self.gpus |= part.gpus
+        if not vars(self).get("has_collectives", True):  # asked already: of those before
+            self.has_collectives = part.has_collectives
         self.members += part.members
         self.mpi_ranks |= part.mpi_ranks
         self.commands |= part.commands

@@ -84,7 +84,7 @@ class Blaming:
     def blame(self) -> Blame:
         """Return what was found."""
         causes: list[Cause] = []
-        self.own = self._own_beside_hosts()
+        self.own = self.own_beside(self._late)
         for _ in range(_MOST_CAUSES):
             self.job.give_back()
             cause = self._worst()
@@ -120,12 +120,7 @@ class Blaming:
         add_to(self.removed, self._less(cause))
         if cause.kind is CauseKind.HOST:
             self.hosts.append(cause)
-            self.own = self._own_beside_hosts()
-
-    def _own_beside_hosts(self) -> Ints | None:
-        """Return what points of ranks take longer, did late hosts take no longer; None where no host is late [ns]."""
-        hosts: list[Cause | Candidate] = [*self._late, *self.hosts]
-        return self.own_without(self.lasting_of_hosts(hosts)) if hosts else None
+            self.own = self.own_beside([*self._late, *self.hosts])
 
     def _hidden_by_each_other(self, before: int) -> list[Cause]:
         """Return causes without one of which a step takes as long, as of two ranks that are equally slow; remove them.
@@ -134,7 +129,7 @@ class Blaming:
             before: how many causes are removed.
         """
         least = _LEAST * self.step_ns
-        some: list[Candidate] = []
+        some: list[Cause] = []
         for each in sorted(self._candidates(_TOGETHER), key=lambda each: -each.most):
             is_other = each.kind is CauseKind.LINK or not any(
                 set(each.ranks) & set(other.ranks) for other in some if other.kind is not CauseKind.LINK
@@ -143,16 +138,16 @@ class Blaming:
                 cause = self._cause(each)
                 # Ranks that compute longer now and then may have more to do in these steps, such as a hot expert.
                 if cause.is_clear and (cause.stalled <= STALLS or cause.mainly == OF_HOST):
-                    some.append(each)
+                    some.append(cause)
         while len(some) > 1:
             kept = [each for each, cost in zip(some, self._costs_last(some), strict=True) if cost >= least]
             if len(kept) == len(some):
-                return self._behind_each_other(together(list(map(self._cause, some))), before)
+                return self._behind_each_other(together(some), before)
             some = kept
         return []
 
-    def _costs_last(self, some: Sequence[Candidate | Cause]) -> list[int]:
-        """Return what each of some candidates costs of a step once the others, and what is removed, are gone [ns]."""
+    def _costs_last(self, some: Sequence[Cause]) -> list[int]:
+        """Return what each of some causes costs of a step once the others, and what is removed, are gone [ns]."""
         less = list(map(self._less, some))
         tried = [less, *([*less[:number], *less[number + 1 :]] for number in range(len(less)))]
         of_all, *without = (self.spent(self.job.replay_without(self.removed, *each)) for each in tried)
@@ -190,8 +185,7 @@ class Blaming:
     def _without(self, cause: Cause | Candidate) -> Ints:
         """Return the times of the replay without a cause, nothing else being removed [ns]."""
         hosts = self.late_beside(cause.ranks) if cause.kind is CauseKind.RANK else []
-        own = self.own_without(self.lasting_of_hosts(hosts)) if hosts else None
-        return self.job.replay_without(self.lasting_of(cause, own))
+        return self.job.replay_without(self.lasting_of(cause, self.own_beside(hosts)))
 
     def _regained(self, times: Ints) -> int:
         """Return how much less a step takes with some times of points [ns]."""
@@ -459,14 +453,17 @@ class Blaming:
         left[beyond == 0] = 0
         return left
 
-    def own_without(self, hosts: Ints) -> Ints:
+    def own_beside(self, hosts: Sequence[Cause | Candidate]) -> Ints | None:
         """Return what points of ranks take longer than others usually do, did hosts take no longer than others [ns].
 
         Args:
-            hosts: what points take longer because of their host, which is part of what is returned [ns].
+            hosts: what points take longer because of these is part of what is returned; without any it is None.
         """
-        own = self.beyond.lasting_without(hosts)
-        add_to(own, hosts)
+        if not hosts:
+            return None
+        of_hosts = self.lasting_of_hosts(hosts)
+        own = self.beyond.lasting_without(of_hosts)
+        add_to(own, of_hosts)
         return np.add(own, self._stalling_of(slice(None)), out=own)
 
     @functools.cached_property

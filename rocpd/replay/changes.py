@@ -350,8 +350,8 @@ class Changing:
 
     def _rank(self, change: Change, hosts: Sequence[Change]) -> Ints:
         late = [Candidate(CauseKind.HOST, self._on(host), host.name) for host in hosts]
-        own = self.blaming.own_without(self.blaming.lasting_of_hosts(late)) if hosts else None
-        return self.blaming.lasting_of(Candidate(CauseKind.RANK, tuple(self._ranks(change)), ""), own)
+        rank = Candidate(CauseKind.RANK, tuple(self._ranks(change)), "")
+        return self.blaming.lasting_of(rank, self.blaming.own_beside(late))
 
     def _ranks(self, change: Change) -> list[int]:
         """Return the ranks that a change names."""
@@ -374,11 +374,11 @@ class Changing:
         return self.blaming.lasting_of(Candidate(CauseKind.HOST, ranks, change.name))
 
     def _link(self, change: Change) -> Ints:
-        less, shapes = self.blaming.nothing(), self.blaming.beyond.shapes
-        if not (np.bincount(shapes)[shapes[self._links(change)]] > 1).any():
+        less, shapes, links = self.blaming.nothing(), self.blaming.beyond.shapes, self._links(change)
+        if not (np.bincount(shapes)[shapes[links]] > 1).any():
             hint = f"rocpd whatif JOB --scale {change.what}=0.5 says what faster transfers would gain"
             raise RocpdError(f"{change}: no other link compares with it", hint)
-        for number in self._links(change):
+        for number in links:
             less += self.blaming.lasting_of(Candidate(CauseKind.LINK, self.job.links[number].ranks, str(number)))
         return less
 

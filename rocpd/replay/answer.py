@@ -81,7 +81,7 @@ class WhatIf:
         steps: how many steps count; 0: no two are marked, and the whole job is one.
         matched: share of the time in communication kernels whose partners are known.
         together: with all changes.
-        found: what the job loses, and to what.
+        blame: what the job loses, and to what.
         each: with each cause that was found, and without each large part of what a step waits for, which `together`
             leaves as it is, the largest gain first; nothing where changes were asked for.
         marked_ns: how long a step takes from its marker's start to its end, the mean [ns]; without steps: the job.
@@ -90,7 +90,7 @@ class WhatIf:
     steps: int
     matched: float
     together: Prediction
-    found: Blame
+    blame: Blame
     each: tuple[Prediction, ...] = ()
     marked_ns: float = 0.0
 
@@ -103,7 +103,7 @@ class WhatIf:
             "matched_percent": self.matched * 100,
             **_fields(self.together),
             "causes": causes,
-            "not_known": str(self.found.denied) if self.found.denied else None,
+            "not_known": str(self.blame.denied) if self.blame.denied else None,
         }
 
     def __str__(self) -> str:
@@ -125,18 +125,18 @@ def _fields(prediction: Prediction) -> dict[str, Any]:
 
 def _lines(answer: WhatIf) -> Iterator[str]:
     """Yield at most ten lines."""
-    together, found, unit = answer.together, answer.found, "a mean step" if answer.steps else "the whole job"
+    together, blame, unit = answer.together, answer.blame, "a mean step" if answer.steps else "the whole job"
     takes = readable(together.step_ns, "ns")
     if together.changes:
         would = readable(together.predicted_step_ns, "ns")
         yield f"{unit} of {takes} would take {would}: {_less(together.gain)} ({_between(together)})"
         yield f"  {together}"
     else:
-        *kinds, rest = (*found.judged, found.not_judged) if found.is_matched else ("",)
+        kinds, rest = (blame.judged, blame.not_judged) if blame.is_matched else ((), "")
         judged = "".join(f"{kind}, " for kind in kinds)
         yield f"{unit} takes {takes}: no {judged}step, call or gap was found that costs 1 % of it{rest}"
-    if found.denied:
-        yield f"not known: {found.denied}"
+    if blame.denied:
+        yield f"not known: {blame.denied}"
     if binds := list(_bound(together)):
         yield f"{'then it' if together.changes else 'it'} waits for {', '.join(binds)}"
     others = [each for each in answer.each if each.changes != together.changes]

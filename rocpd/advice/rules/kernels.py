@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -122,13 +122,18 @@ KERNEL_OCCUPANCY = Rule(
 )
 
 
+def _in_all(kernels: Sequence[Row], column: str, rows: Sequence[Row]) -> tuple[int, int, float]:
+    """Return what a column of some kernels adds up to, the compute time of all [ns], and the share of that [%]."""
+    time, every = sum(int(row[column]) for row in kernels), sum(int(row["total_ns"]) for row in rows)
+    return time, every, time * 100 / every if every else 0.0
+
+
 def _kernel_unstable(case: Case) -> Iterator[Finding]:
     rows = case.computing("kernel-shapes")
     least = case.limits["least_calls"]
     kernels = [row for row in rows if row["groups"] and row["calls"] >= least and row["unstable_ns"] is not None]
     some(kernels, f"no kernel runs {least:.0f} times with one grid that is recorded")
-    every = sum(int(row["total_ns"]) for row in rows)
-    share = sum(int(row["unstable_ns"]) for row in kernels) * 100 / every if every else 0.0
+    *_, share = _in_all(kernels, "unstable_ns", rows)
     if share < case.limits["least_percent"]:
         return
     worst = max(kernels, key=lambda row: int(row["unstable_ns"]))
@@ -163,8 +168,7 @@ def _kernel_beside(case: Case) -> Iterator[Finding]:
     rows = case.computing("kernel-shapes")
     known = [row for row in rows if row["beside_ns"] is not None]
     some(known, "no kernel runs beside communication and often enough alone")
-    longer, every = (sum(int(row[column]) for row in of) for column, of in (("beside_ns", known), ("total_ns", rows)))
-    share = longer * 100 / every if every else 0.0
+    longer, every, share = _in_all(known, "beside_ns", rows)
     if share < case.limits["least_percent"]:
         return
     worst = max(known, key=lambda row: int(row["beside_ns"]))

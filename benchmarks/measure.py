@@ -82,22 +82,25 @@ class Cost:
     memory: float
 
 
-def cost(*words: str, folder: Path | None = None) -> Cost:
+def cost(*words: str, folder: Path | None = None, looks: bool = True) -> Cost:
     """Run `rocpd` with these words, and what it keeps in `folder`: without one nothing is there before, or after.
 
-    Memory is the sum of what processes share out among them (PSS), looked at fifty times a second.
+    Memory is the sum of what processes share out among them (PSS), looked at fifty times a second. That takes time of
+    a large process: where only time is asked for nobody `looks`, and memory is 0.
     """
-    with tempfile.TemporaryDirectory() as empty:
+    with tempfile.TemporaryDirectory() as empty, tempfile.TemporaryFile() as said:  # a pipe that is full would block it
         environment = os.environ | {"XDG_CACHE_HOME": str(folder or empty), "PYTHONDONTWRITEBYTECODE": ""}
         before, start, peak = _cpu_used(), time.perf_counter(), 0.0
         command = [sys.executable, "-m", "rocpd", *words]
-        with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
-            while process.poll() is None:
+        with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=said) as process:
+            while looks and process.poll() is None:
                 peak = max(peak, sum(map(_share, _tree(process.pid))))
                 time.sleep(0.02)
-            wall = time.perf_counter() - start
-            if process.returncode:
-                raise subprocess.CalledProcessError(process.returncode, command, stderr=process.communicate()[1])
+            code = process.wait()
+        wall = time.perf_counter() - start
+        if code:
+            said.seek(0)
+            raise subprocess.CalledProcessError(code, command, stderr=said.read())
     return Cost(wall, _cpu_used() - before, peak)
 
 

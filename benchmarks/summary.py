@@ -14,7 +14,7 @@ from rocpd.summary.run import run as analyse
 from rocpd.summary.summarize import SummaryOptions, summarize
 
 RANKS = (2, 16)
-COLUMNS = {
+_COLUMNS = {
     "rocpd_kernel_dispatch": 'kernel_id, start, "end"',
     "rocpd_region": 'name_id, event_id, start, "end"',
     "rocpd_event": "id, category_id, extdata",
@@ -77,7 +77,7 @@ def analysis(session: Session, name: str) -> None:
 def scan(session: Session) -> None:
     """Loop in Python over one cursor per suffixed table, reading the columns that the full summary uses; no joins."""
     for part in session.attached_tables:
-        for base, columns in COLUMNS.items():
+        for base, columns in _COLUMNS.items():
             with _cursor(session, f"SELECT {columns} FROM {part.name(base)}") as rows:
                 for _ in rows:
                     pass

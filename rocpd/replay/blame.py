@@ -93,7 +93,7 @@ class Blaming:
             causes.append(replace(cause, behind=tuple(range(len(causes)))))
             self._remove(cause)
         causes = together(causes + self._hidden_by_each_other(len(causes)))
-        usual = self.spent(self.job.replay_without(self._beyond_usual()))
+        usual = self.spent(self.job.replay_less(self._beyond_usual, self.removed.dtype))
         self.removed, self.hosts, self.own = self.nothing(), [], None
         causes = list(map(self._with_cost_alone, causes))
         every, known, more = self._computing
@@ -165,14 +165,12 @@ class Blaming:
             for at, cause in enumerate(causes)
         ]
 
-    def _beyond_usual(self) -> Ints:
-        """Return what points take longer than is usual, with what is removed as it is [ns]; in place of `own`."""
-        beyond = self.nothing()
+    def _beyond_usual(self) -> Iterator[tuple[slice, Ints]]:
+        """Yield the points of each rank and what they take longer than is usual, what is removed as it is [ns]."""
         for _, here in self.of_ranks(self.ranks):
             removed, passing = self.removed[here], self.beyond.passing_of(here)
             passing[self.stalled[here] & (removed != 0)] = 0
-            beyond[here] = np.where(removed != 0, removed, self._own_of(here) - self._stalling_of(here)) + passing
-        return beyond
+            yield here, np.where(removed != 0, removed, self._own_of(here) - self._stalling_of(here)) + passing
 
     def _with_cost_alone(self, cause: Cause) -> Cause:
         """Return a cause with what the replay without it regains of a step, nothing else being removed [ns]."""

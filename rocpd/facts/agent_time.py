@@ -29,7 +29,7 @@ from functools import partial
 
 import numpy as np
 
-from rocpd.base import NULL, Flags, Ints, by_key, frozen
+from rocpd.base import NULL, Flags, Ints, by_key, few, frozen
 from rocpd.facts.columns import Names, at_rows, filled, first_of, grouped, numbered
 from rocpd.facts.operations import OperationNames, Ops, all_lanes, has_its_time, kinds_of, read_ops
 from rocpd.facts.rank import LANES, Base, By, Options, RankReading
@@ -424,10 +424,10 @@ def _taken(session: Federation, options: Options) -> dict[int, Taken]:
     sharing = session.job.of_ranks(tuple(rank for rank in session.ranks if rank.number in agents), keep_alignment=False)
     work = partial(_parts, agents=agents, active=active, options=Options(categories=options.categories))
     parts = {rank.number: of_rank for rank, of_rank in sharing.map_ranks(work, brief_bytes=OPERATIONS_BYTES)}
+    which = few([few([*users]) for users in shared], joined="; ")
+    session.note(f"ranks {which} share a GPU: its time counts once, and by rank or agent for each of them")
     taken: dict[int, Taken] = {}
     for users in shared:
-        names = ", ".join(map(str, users))
-        session.note(f"ranks {names} use one GPU: its time counts once, and by rank or agent for each of them")
         for rank, (start, end) in divided_among({rank: parts[rank][agent] for rank, agent in users.items()}).items():
             taken[rank] = (*taken.get(rank, ()), HadByOthers.of(users[rank], start, end))
     return taken

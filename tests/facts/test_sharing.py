@@ -46,7 +46,7 @@ def test_the_job_counts_it_once(open_job: OpenJob) -> None:
     ]  # fmt: skip
     assert sum(cells(job, "idle", "idle_ns")) == 30
     assert cells(job, "gpu-time", "rank span_ns") == [(0, 90), (1, 90)]
-    assert any("ranks 0, 1 use one GPU" in note for note in job.notes)
+    assert any("ranks 0, 1 share a GPU" in note for note in job.notes)
 
 
 def test_who_has_it_when(open_job: OpenJob) -> None:

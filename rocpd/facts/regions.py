@@ -49,6 +49,7 @@ from rocpd.facts.rank import RankReading
 from rocpd.facts.spread import Spread
 from rocpd.facts.timeline import Course
 from rocpd.federate.run.rank_reader import Fact, RankReader
+from rocpd.federate.select.align import Shift
 from rocpd.schema.rules.categories import domain_of, is_marker
 from rocpd.schema.rules.events import valid_start, valid_times
 from rocpd.schema.rules.launch import launching_regions
@@ -442,6 +443,11 @@ class RankSteps(NamedTuple):
         end = max((start + length for start, length in self.steps.values()), default=0)
         following = [*(start for start, _ in ordered[1:]), end]
         return {step: after - start for (start, step), after in zip(ordered, following, strict=False)}
+
+    def on_line(self, shift: Shift) -> RankSteps:
+        """Return the same with times of the common line, where a clock that was set makes no step or pause longer."""
+        ends = {step: (shift.to_line(start), shift.to_line(start + ns)) for step, (start, ns) in self.steps.items()}
+        return self._replace(steps={step: (start, end - start) for step, (start, end) in ends.items()})
 
     @property
     def whole(self) -> dict[tuple[str, int], tuple[int, int]]:

@@ -14,7 +14,6 @@ from rocpd.chart.model import Timeline
 from rocpd.facts.rank import By
 from rocpd.facts.regions import RankSteps
 from rocpd.federate.open.identify import Rank
-from rocpd.federate.select.align import UNSHIFTED
 from rocpd.summary.run import run
 from rocpd.summary.time.steps import Steps
 from tests.build import GPU2, TraceBuilder
@@ -98,13 +97,13 @@ def test_steps_and_phases(open_job: OpenJob) -> None:
 
 
 def test_a_host_that_begins_late_is_the_slow_one_though_its_marker_is_short() -> None:
-    """Ranks 2 and 3 start 40 late; the others wait for them in theirs. Steps follow each other by 110 and 120."""
+    """Ranks 2 and 3 start 40 late; the others wait for them in theirs. Steps follow each other by 110 and 80."""
     ranks = [cast("Rank", SimpleNamespace(number=number, hostname=f"n{number // 2}")) for number in range(4)]
     steps = Steps(By.HOST)
     for rank in ranks:
         late = 40 * (rank.number // 2)
         of_rank = {("step", 1): (10 + late, 90 - late), ("step", 2): (120 + late // 4, 100)}
-        steps.add(rank, RankSteps(of_rank, {("step", 1): 0, ("step", 2): 1}, {}), {}, UNSHIFTED)
+        steps.add(rank, RankSteps(of_rank, {("step", 1): 0, ("step", 2): 1}, {}), {})
     keys = {rank.number: (rank.hostname,) for rank in ranks}
     for longest, named in ({("step", 1): (2, 3)}, "n1"), ({("step", 1): (1, 2)}, None), (None, "n0"):
         first = next(row for row in steps.step_rows({}, longest, keys, {}) if row[1] == 1)

@@ -157,6 +157,31 @@ def test_a_clock_that_was_set_is_named_and_changes_no_blame(tmp_path: Path) -> N
     assert jumped[1].endswith(" ms after its first event: taken out of its times on the common line")
 
 
+def test_a_clock_that_was_set_makes_no_step_longer_and_hides_none(tmp_path: Path) -> None:
+    lasts, slow = {}, {}
+    for plants in ("slow-step", "clock-step=9000,slow-step"):
+        options = JobOptions(tmp_path / plants, ranks=4, nodes=2, steps=24, seed=7, plant=plants)
+        with rocpd.connect(simulate(options)) as session:
+            lasts[plants] = {row[0]: row[1:] for row in cells(session, "steps", "step mean_ns period_ns")}
+            slow[plants] = [(each.rule, each.step) for each in session.advise().findings if each.rule == "step.outlier"]
+    right, jumped = lasts.values()
+    assert jumped.keys() == right.keys()
+    for step, times in jumped.items():
+        assert times == pytest.approx(right[step], rel=0.01)
+    assert len(set(map(tuple, slow.values()))) == 1
+    assert all(slow.values())
+
+
+def test_nobody_knows_what_passes_between_steps_where_clocks_do_not_fit_together(tmp_path: Path) -> None:
+    """Nothing says what the clock was set by, as no communicator is known: of pauses nothing is said."""
+    options = JobOptions(tmp_path, ranks=4, nodes=2, steps=12, seed=3, rccl="none", plant="clock-step=9000")
+    with rocpd.connect(simulate(options)) as session:
+        assert set(cells(session, "steps", "period_ns")) == {None}
+        rules = {finding.rule for finding in session.summary("overview").findings}
+    assert "trace.clocks" in rules
+    assert "step.pause" not in rules
+
+
 def test_kernels_alone_are_a_kernel_trace(open_job: OpenJob) -> None:
     """Without calls of HIP there is a trace of kernels all the same."""
     rows = {row[0]: row[1:] for row in open_job(TraceBuilder().kernel("a", 10, 20)).summary("trace")}

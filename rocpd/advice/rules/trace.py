@@ -78,8 +78,6 @@ TRACE_INCOMPLETE = Rule(
     "no time; comes first",
     look=_trace_incomplete,
     needs=(Need("trace", "the inputs hold no events"),),
-    # A clock that jumps in a step makes its time wrong.
-    explains=lambda cause, other: other.rule == "step.outlier" and cause.evidence["check"] == "clocks",
     shown_by="rocpd summary trace JOB",
 )
 

@@ -259,7 +259,7 @@ class Clocks:
         known = [clock for clock in alignment.clocks if clock.method in _ON_ONE_LINE]
         shifts = {rank: clock.shift for clock in known for rank in clock.ranks}
         if any(channel.rank not in shifts for channel in channels):
-            return cls(numbers, lacks_ranks=lacks_ranks, are_contradicted=alignment.contradicted > 0)
+            return cls(numbers, lacks_ranks=lacks_ranks, are_contradicted=bool(alignment.contradicted))
         return cls(numbers, shifts, max(clock.likely_ns or 0 for clock in known), lacks_ranks)
 
     def is_whole(self, group: Group) -> bool:

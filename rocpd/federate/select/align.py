@@ -210,13 +210,13 @@ class Alignment:
     Args:
         clocks: of all ranks that ran, each with what is added to its times.
         note: for the user.
-        contradicted: how many clocks are not aligned though collectives would say how, as these do not fit together.
+        contradicted: the clocks that are not aligned though collectives would say how, as these do not fit together.
         jumps: which clocks were set, in words.
     """
 
     clocks: Sequence[Clock] = ()
     note: str | None = None
-    contradicted: int = 0
+    contradicted: Sequence[Clock] = ()
     jumps: Sequence[str] = ()
 
     @functools.cached_property
@@ -356,10 +356,10 @@ def align(
             clocks = [Clock(machine.ranks, "start", Shift(base - machine.start)) for machine in by_machine]
             placed, otherwise = _AT_START, "--align none keeps times as recorded"
         note = f"time: {len(clocks)} clock domains {placed}: {judged.why}; {otherwise}"
-        return Alignment(clocks, note, len(clocks) if judged.is_contradicted else 0)
+        return Alignment(clocks, note, clocks if judged.is_contradicted else ())
     clocks = _by_lines(by_machine, judged.lines)
-    note = "; ".join((trust(clocks, judged.apart), *judged.jumps))
-    return Alignment(clocks, note, judged.apart, judged.jumps)
+    note = "; ".join((trust(clocks, len(judged.apart)), *judged.jumps))
+    return Alignment(clocks, note, [clocks[number] for number in judged.apart], judged.jumps)
 
 
 _UNITS = (("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1000))
@@ -378,11 +378,11 @@ def _ran_together(by_machine: Sequence[Domain], of_day: Collection[int]) -> bool
 
 
 class _Lines(NamedTuple):
-    """The lines of machines, or why there are none; which clocks were set, and how many of these have no line."""
+    """The lines of machines, or why there are none; which clocks were set, and numbers of those of them without one."""
 
     lines: Sequence[ClockLine | None] = ()
     jumps: Sequence[str] = ()
-    apart: int = 0
+    apart: Sequence[int] = ()
     why: str = ""
     is_contradicted: bool = False
 
@@ -408,7 +408,7 @@ def _lines(by_machine: Sequence[Domain], names: Sequence[str], measure: Measure 
         for line in lines
     ]
     if sum(line is not None for line in enough) > 1:
-        return _Lines(enough, jumps, sum(isinstance(line, ClockJump) for line in lines))
+        return _Lines(enough, jumps, [number for number, line in enumerate(lines) if isinstance(line, ClockJump)])
     few = "too few" if any(isinstance(line, ClockLine) and line.collectives for line in lines) else "no"
     return _Lines(why=f"they have {few} collectives in common")
 

@@ -113,7 +113,12 @@ TABLES = by_name(
         ),
         Field("grew_rank", "", "the rank that makes the step slow; NULL: several, or all ranks are alike", True),
         Field("is_warm_up", "", "1: it is warm-up, which is judged apart; else 0", True),
-        Field("period_ns", "ns", "to the start of the next step, time between steps included; mean over ranks", True),
+        Field(
+            "period_ns",
+            "ns",
+            "to the start of the next step, time between included; mean over ranks; NULL: clocks do not fit together",
+            True,
+        ),
         Field("grew_host", "", "the host all of whose ranks make the step slow; else NULL", True),
         Field("grew_ranks", "", "several ranks, not all of one host, that make the step slow; else NULL", True),
         chart="rocpd.summary.plots:steps",
@@ -243,7 +248,6 @@ def ranks(reading: Reading) -> Tables:
         reading.asking(replace(reading.options, by=by)).times(),
         wanted,
     )
-    steps = Steps(by if by in GROUPS else By.RANK, reading.warm_up())
     loads: dict[Key, _Load] = {}
     heat: dict[Key, Floats] = {}
     working_ranks: Counter[Key] = Counter()
@@ -252,6 +256,8 @@ def ranks(reading: Reading) -> Tables:
     kept = collectives.KeptBlame(reading)
     answers = reading.each(partial(_of_rank, question=question, draws=kept.known is None))
     yield answers.then(partial(_tell_meetings, reading))
+    uneven = frozenset(rank for clock in reading.session.job.alignment.contradicted for rank in clock.ranks)
+    steps = Steps(by if by in GROUPS else By.RANK, reading.warm_up(), uneven)
     for rank, answer in answers:
         compared, communication[rank.number] = answer
         shift = reading.shift(rank.number) if reading.session.time_range else UNSHIFTED
@@ -259,7 +265,7 @@ def ranks(reading: Reading) -> Tables:
         operations += compared.operations
         merge(heat, compared.heat)
         working_ranks.update(compared.heat.keys())
-        steps.add(rank, compared.steps, compared.gpu, shift)
+        steps.add(rank, compared.steps.on_line(shift), compared.gpu)
     if not operations and not steps.phases:
         raise RocpdError("no kernels, copies or markers in the selection")
     communicating = collectives.communication(reading, by, communication, kept)

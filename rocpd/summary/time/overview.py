@@ -207,8 +207,8 @@ def job_finding(session: Federation, tables: Mapping[str, Summary]) -> Finding:
     hosts = sorted({rank.hostname or "?" for rank in job})
     nodes = {rank.boot or rank.hostname for rank in job}  # images bring names of hosts, and ids of machines, with them
     products = Counter(chain.from_iterable(products_of_ranks(session).values()))
-    lasting = _whole_steps(tables, "is_warm_up", "period_ns")
-    steps, warm_up = ([float(time) for is_warm, time in lasting if is_warm == kind] for kind in (0, 1))
+    lasting = _whole_steps(tables, "is_warm_up", "period_ns", "mean_ns")
+    steps, warm_up = ([float(row[1] or row[2]) for row in lasting if row[0] == kind] for kind in (0, 1))
     commands = list(dict.fromkeys(rank.command for rank in job if rank.command))  # launchers and helpers come last
     is_one = session.runs == 1
     what = amount(len(job), "rank") if is_one else f"{session.runs} separate runs, not one job,"
@@ -271,8 +271,7 @@ def _slow_steps(tables: Mapping[str, Summary]) -> Iterator[Finding]:
     columns = ("is_warm_up", "step", "over_median", *who, "grew", "grew_by_ns", "grew_in")
     rows = [row[1:] for row in _whole_steps(tables, *columns) if not row[0]]
     lasting = _whole_steps(tables, "is_warm_up", "step", "mean_ns", "period_ns")
-    if not any(finding.rule == "trace.clocks" for finding in _findings(tables, "trace")):  # a clock that was set jumps
-        yield from _pauses([row[1:] for row in lasting if not row[0]])
+    yield from _pauses([row[1:] for row in lasting if not row[0] and row[3]])
     over = [row[1] for row in rows]
     bound = slow_beyond(over)
     slow = sorted((row for row in rows if row[1] > bound), key=lambda row: -row[1])

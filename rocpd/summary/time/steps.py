@@ -15,7 +15,6 @@ from rocpd.facts.short_names import kernel_name
 from rocpd.facts.spread import Spread
 from rocpd.facts.timeline import KINDS
 from rocpd.federate.open.identify import Rank
-from rocpd.federate.select.align import Shift
 from rocpd.replay.causes import OF_COMPUTE, OF_COPIES, OF_HOST, OF_LINKS, Cause
 from rocpd.summary.grouping import Sums, merge, order_of, ratio
 from rocpd.summary.reading import statistics
@@ -71,12 +70,14 @@ class Steps:
     Args:
         by: what is compared.
         warm: numbers of the steps that are warm-up.
+        uneven: ranks whose clock may have been set between steps: what passes there, nobody knows.
         steps, first, periods: text and number within the text -> lengths, the first start on the time line, and sum
             and number of the times to the next step, of the ranks [ns].
     """
 
     by: By
     warm: frozenset[int] = frozenset()
+    uneven: frozenset[int] = frozenset()
     steps: dict[tuple[str, int], dict[Key, int]] = field(default_factory=dict)
     first: dict[tuple[str, int], int] = field(default_factory=dict)
     periods: dict[tuple[str, int], Sums] = field(default_factory=dict)
@@ -84,21 +85,21 @@ class Steps:
     warm_up: set[tuple[str, int]] = field(default_factory=set)
     phases: dict[str, Phase] = field(default_factory=dict)
 
-    def add(self, rank: Rank, added: RankSteps, gpu: Mapping[str, int], shift: Shift) -> None:
+    def add(self, rank: Rank, added: RankSteps, gpu: Mapping[str, int]) -> None:
         """Add those of a rank.
 
         Args:
             rank: the rank.
-            added: its steps and phases.
+            added: its steps, by times from the start of the time line, and its phases.
             gpu: phase -> time of the operations that were launched in it [ns].
-            shift: makes its times count from the start of the time line.
         """
         key = key_of(self.by, rank)
         for step, (start, length) in added.steps.items():
             times = self.steps.setdefault(step, {})
             times[key] = max(length, times.get(key, 0))
-            self.first.setdefault(step, shift.to_line(start))
-        merge(self.periods, {step: Sums((period, 1)) for step, period in added.periods.items()})
+            self.first.setdefault(step, start)
+        is_even = int(rank.number not in self.uneven)
+        merge(self.periods, {step: Sums((period * is_even, is_even)) for step, period in added.periods.items()})
         self.cut |= added.cut
         self.warm_up |= added.of(self.warm)
         for text, spread in added.phases.items():

@@ -153,7 +153,7 @@ def trace(reading: Reading) -> Tables:
 def _clocks(reading: Reading) -> _Count:
     alignment = reading.session.job.alignment
     clocks = sum(clock.method in ("collectives", "reference", "utc", "start") for clock in alignment.clocks)
-    if missing := alignment.contradicted or len(alignment.jumps):
+    if missing := len(alignment.contradicted or alignment.jumps):
         return _Count(missing, clocks, len(reading.session.ranks))
     return _Count(0, sum(clock.method in ("collectives", "reference") for clock in alignment.clocks), 0)
 

@@ -82,8 +82,8 @@ class WhatIf:
         matched: share of the time in communication kernels whose partners are known.
         together: with all changes.
         blame: what the job loses, and to what.
-        each: with each cause that was found, and without each large part of what a step waits for, which `together`
-            leaves as it is, the largest gain first; nothing where changes were asked for.
+        each: with each cause that was found; and without each large part of what a step waits for, and each call that
+            waits, which `together` leaves as they are; the largest gain first; nothing where changes were asked for.
         marked_ns: how long a step takes from its marker's start to its end, the mean [ns]; without steps: the job.
     """
 
@@ -134,7 +134,7 @@ def _lines(answer: WhatIf) -> Iterator[str]:
     else:
         kinds, rest = (blame.judged, blame.not_judged) if blame.is_matched else ((), "")
         judged = "".join(f"{kind}, " for kind in kinds)
-        yield f"{unit} takes {takes}: no {judged}step, call or gap was found that costs 1 % of it{rest}"
+        yield f"{unit} takes {takes}: no {judged}step, gap or work of a call was found that costs 1 % of it{rest}"
     if blame.denied:
         yield f"not known: {blame.denied}"
     if binds := list(_bound(together)):

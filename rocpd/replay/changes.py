@@ -462,14 +462,28 @@ class Changing:
 
     def long_on_host(self, least: int) -> list[Change]:
         """Return the changes that take away calls of HIP and HSA, and gaps, that a rank spends so long in [ns]."""
+        calls, gaps = self._long_calls(self.job.points.work, least), np.count_nonzero(self._pauses() >= max(1, least))
+        return [*calls, *(without("gap", number + 1) for number in range(min(int(gaps), _MOST_GAPS)))]
+
+    def long_waits(self, least: int) -> list[Change]:
+        """Return the changes that take away calls in which a rank waits so long for operations [ns]."""
+        points, edges, waited = self.job.points, self.job.edges, np.zeros(len(self.job.points), np.int64)
+        waits = np.zeros(len(points), bool)
+        waits[_synchronised(edges)[1]] = True
+        program = (edges.kind == Edge.PROGRAM).nonzero()[0]
+        program = program[waits[edges.target(program)]]
+        calls = edges.target(program)
+        waited[calls] = points.time[calls] - points.work[calls] - points.time[edges.source[program]]
+        return self._long_calls(waited, least)
+
+    def _long_calls(self, time: Ints, least: int) -> list[Change]:
+        """Return the changes that take away calls whose points take a rank so long in all; `time` of each [ns]."""
         points = self.job.points
         rows = (self.calls & (points.name >= 0)).nonzero()[0]
         which = numbered(points.name[rows], self.job.rank[rows])
-        is_long = np.bincount(which, points.work[rows]) >= least
+        is_long = np.bincount(which, time[rows]) >= least
         names = {self.job.names[name] for name in points.name[rows[is_long[which]]].tolist()}
-        calls = [without_calls([name]) for name in sorted(names) if host_call(name, _HIP) is not HostCall.OTHER]
-        gaps = int(np.count_nonzero(self._pauses() >= max(1, least)))
-        return [*calls, *(without("gap", number + 1) for number in range(min(gaps, _MOST_GAPS)))]
+        return [without_calls([name]) for name in sorted(names) if host_call(name, _HIP) is not HostCall.OTHER]
 
     def _pauses(self) -> Ints:
         """Return how long each pause of the host between calls is [ns]; 0 elsewhere."""

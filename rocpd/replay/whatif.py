@@ -147,8 +147,19 @@ class Replays:
                             break
                         least = _CLEARLY * regained
 
+    def _of_waits(self, causes: Sequence[Change]) -> Iterator[Change]:
+        """Yield the changes that take away calls that wait for operations, where each alone makes steps shorter.
+
+        They are no causes: what they wait for may be needed.
+        """
+        least = _COSTS * self.blaming.step_ns
+        for change in self._exact.long_waits(round(least * len(self.steps))):
+            without = self._step(self._exact.applied([change]).replay())
+            if change not in causes and self.blaming.step_ns - without >= least:
+                yield change
+
     def tried(self, course: Stages) -> list[Prediction]:
-        """Return what each cause costs, tried one by one, the most first; then large parts; the last is all causes.
+        """Return what each cause costs, tried one by one, the most first; then parts and waits; the last is all causes.
 
         Args:
             course: of the command that asks.
@@ -157,7 +168,7 @@ class Replays:
             RocpdError: times are damaged.
         """
         causes = self.causes()
-        every = [*([change] for change in (*causes, *self._of_parts(causes))), causes]
+        every = [*([change] for change in (*causes, *self._of_parts(causes), *self._of_waits(causes))), causes]
         with course.during(Stage.CAUSES, len(every)) as planned:
             *each, together = self._predictions(every, partial(course.step, planned))
         return [*sorted(each, key=lambda one: (one.changes[0] not in causes, one.predicted_step_ns)), together]

@@ -403,7 +403,7 @@ def test_links_are_judged_only_where_some_compare(layout: dict[str, Any], who: s
     with rocpd.connect(simulate(JobOptions(tmp_path, seed=1, plant="none", steps=6, **layout))) as session:
         finding, replayed = session.summary("stragglers").findings[0], str(session.whatif()).splitlines()[0]
     assert finding.text.startswith(f"no straggler: no {who} costs the others 1 % of a step")
-    assert f": no {who.replace(' or', ',')}, step, call or gap was found" in replayed
+    assert f": no {who.replace(' or', ',')}, step, gap or work of a call was found" in replayed
     assert all(limit in text and ("links" in text) == bool(limit) for text in (finding.text, replayed))
 
 

@@ -16,6 +16,7 @@ from rocpd.facts.communication.collectives import listed
 from rocpd.summary.findings import Finding, Verdict
 from tests.blame.cases import Case, made
 from tests.blame.generator import Job, Plant, Shape
+from tests.summary.cells import cells
 
 ERROR = 0.2  # of what a cause costs
 
@@ -52,6 +53,9 @@ def test_ranks_that_are_slow_alike_are_one_cause(shape: Shape, plants: list[Plan
     assert finding.text.startswith(f"ranks {listed(ranks)} cost ")
     assert finding.evidence["cost_ns"] == pytest.approx(_gain(shape, plants, plants), rel=ERROR)
     assert "hidden_by" not in finding.evidence
+    with rocpd.connect(tmp_path) as session:
+        costs = cells(session, "stragglers", "cost_ns")
+    assert costs == [finding.evidence["cost_ns"], *[None] * (len(costs) - 1)]
     (advised,) = (each for each in rocpd.advise(tmp_path).findings if each.rule == "comm.straggler")
     assert advised.gain_percent == pytest.approx(finding.evidence["cost_percent"], rel=0.01)
     assert advised.regained_by == f"rocpd whatif {tmp_path} --without rank:{listed(ranks)}"

@@ -92,7 +92,10 @@ TABLES = by_name(
         ),
         Field("own_wait_ns", "ns", "how long it waited for others"),
         Field(
-            "cost_ns", "ns", "a step would take less without it, as in `causes`; NULL: none of its own; by rank only"
+            "cost_ns",
+            "ns",
+            "a step would take less without it, as in `causes`; of ranks that are one cause in the row of the first, "
+            "without all of them; NULL: none of its own; by rank only",
         ),
         Field("steps_last", "", "in how many steps it came last of the ranks that do the same; by rank only", True),
         Field("compute_by_peers", "", "what it computes, by what others usually take for the same; by rank only", True),

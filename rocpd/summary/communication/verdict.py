@@ -132,7 +132,8 @@ class Judgement:
         usual: a rank that computes as long as most, beside the worst one; None without culprits.
         replays: returns the job, to be replayed with changes; None where nothing shows its steps.
         causes: rows of the table `causes`: the numbers of the verdict.
-        costs: rank -> what a step would take less without it, of those of `causes` [ns].
+        costs: rank -> what a step would take less without it, of those of `causes`; the first of several alike, without
+            all of them [ns].
     """
 
     findings: tuple[Finding, ...]
@@ -214,7 +215,7 @@ def judge(
     said = replace(judgement, findings=findings, culprits=culprits, late=late, last=last, usual=usual)
     if findings[0].verdict is Verdict.UNKNOWN:
         return said
-    costs = {rank: cause.costs for cause in blame.causes if cause.kind is CauseKind.RANK for rank in cause.ranks}
+    costs = {cause.ranks[0]: cause.costs for cause in blame.causes if cause.kind is CauseKind.RANK}
     return replace(said, causes=tuple(_rows(blame, hosts)), costs=costs)
 
 

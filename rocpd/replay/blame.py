@@ -618,8 +618,8 @@ class Blaming:
             cause = replace(cause, largest=("", cause.largest[1]))
         columns = [self.column[rank] for rank in ranks]
         stalls = self.steps[self.stalls[:, columns].all(1)]
-        longest = int(np.isin(self._longer_now().argmax(1), columns).sum())
         onset = trend.onset(series, columns, self.step_ns)
+        longest = int(np.isin(self._longer_now().argmax(1), columns)[onset or 0 :].sum())
         since = None if onset is None else int(self.steps[onset])
         more = self._computes_longer(candidate)
         longer = float(more / max(self._computing[1][columns].sum() - more, 1))

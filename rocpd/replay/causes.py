@@ -53,7 +53,7 @@ class Cause:
         stalls: numbers of the steps in which it takes far longer than in others; of a step, that one.
         stalled: share of what it takes longer that it takes in these.
         in_stalls: how much longer each of these takes for what it mainly takes longer, kernels at once once [ns].
-        longest: in how many steps it takes longest of those that compare.
+        longest: in how many steps it takes longest of those that compare, of those from `since` on where that is known.
         since: number of the step from which on a rank takes longer, and before it hardly does; None: no such step.
         longer: by which share it computes longer than others.
         grows: the same in the first and in the last quarter of steps, of what takes longer and longer; else nothing.

@@ -231,7 +231,8 @@ def test_a_rank_that_becomes_slow_after_three_steps_costs_what_it_does(tmp_path:
     shape, slow = Shape(ranks=4, steps=10, layers=2), Plant("compute", 15, (2,), tuple(range(3, 10)))
     plants = [slow, Plant("compute", 8, tuple(range(4)), (0,))]
     (finding,) = (each for each in _said(shape, plants, tmp_path) if each.rule == "comm.straggler")
-    assert (finding.rank, finding.evidence["since_step"]) == (2, 3)
+    assert (finding.rank, finding.evidence["since_step"], finding.evidence["times_longest"]) == (2, 3, 7)
+    assert " longer, in all 7 steps from step 3 on; " in finding.text
     assert finding.evidence["cost_ns"] == pytest.approx(_gain(shape, plants, [slow]), rel=ERROR)
 
 
@@ -252,8 +253,8 @@ def test_what_may_be_chance_is_not_said_to_lack_a_record(tmp_path: Path) -> None
     ("plant", "why"),
     [
         (Plant("late", 1000, (3,), (7,)), "its host takes 1.00 ms longer (time between steps) in 1 of 20 steps; "),
-        (Plant("late", 150, (3,)), "its host takes 150 us longer (time between steps), most in 20 of 20 steps; "),
-        (Plant("compute", 10, (3,)), "computes 9.8 % longer, most in 20 of 20 steps; "),
+        (Plant("late", 150, (3,)), "its host takes 150 us longer (time between steps), in all 20 steps; "),
+        (Plant("compute", 10, (3,)), "computes 9.8 % longer, in all 20 steps; "),
     ],
 )
 def test_what_nobody_waits_for_is_no_reason(plant: Plant, why: str, tmp_path: Path) -> None:

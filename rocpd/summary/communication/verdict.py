@@ -300,7 +300,7 @@ def _accused(cause: Cause, hiding: Sequence[Cause], blame: Blame, unit: str, hos
     percent = cause.costs * 100 / blame.step_ns
     step = "a mean step" if unit == "steps" else "a mean piece"
     costs = f"{readable(cause.costs, 'ns')} of {step} ({percent:.2g} %){_once(hiding, hosts)}"
-    text = f"{_who(cause, hosts)} cost{'' if are_ranks else 's'} {costs}: {_why(cause, is_stall, count, unit)}"
+    text = f"{_who(cause, hosts)} cost{'' if are_ranks else 's'} {costs}: {_why(cause, is_stall, blame.steps, unit)}"
     if cause.waiting >= 0.01:
         text += f"; {cause.waiting * 100:.0f} % of the waiting"
     if blame.matched < WELL_MATCHED:
@@ -377,8 +377,8 @@ def _are_ranks(cause: Cause) -> bool:
     return len(cause.ranks) > 1 and cause.kind is not CauseKind.LINK and cause.name in ("", listed(cause.ranks))
 
 
-def _why(cause: Cause, is_stall: bool, count: int, unit: str) -> str:
-    """Say what takes longer, and in how many steps it was longest."""
+def _why(cause: Cause, is_stall: bool, steps: Sequence[int], unit: str) -> str:
+    """Say what takes longer, and in how many of the steps it was longest."""
     what = cause.mainly
     long = readable(cause.in_stalls if is_stall else cause.takes[what], "ns")
     name, _ = cause.largest
@@ -391,15 +391,18 @@ def _why(cause: Cause, is_stall: bool, count: int, unit: str) -> str:
         OF_COPIES: f"{its} copies take {long} longer",
         OF_LINKS: f"transfers take {long} longer than between other ranks",
     }
-    since = f", from step {cause.since} on" if cause.since is not None and unit == "steps" else ""
+    since = cause.since if unit == "steps" else None
+    begin = "" if since is None else f" from step {since} on"
     if is_stall:
-        return texts[what] + (since or f" in {len(cause.stalls)} of {count} {unit}")
-    is_ever = cause.longest > 0 and cause.kind is not CauseKind.LINK
+        return texts[what] + (f",{begin}" if begin else f" in {len(cause.stalls)} of {len(steps)} {unit}")
+    grows = ""
     if cause.grows and unit == "steps":
         first, last = (f"{share * 100:.2g} %" for share in cause.grows)
-        since = f", more and more: {first} in the first quarter of steps, {last} in the last"
-    often = f", most in {cause.longest} of {count} {unit}" if is_ever else ""
-    return f"{texts[what]}{since}{often}"
+        grows = f", more and more: {first} in the first quarter of steps, {last} in the last"
+    often, of = "", sum(since is None or step >= since for step in steps)
+    if cause.longest and cause.kind is not CauseKind.LINK:
+        often = f" in all {of} {unit}" if cause.longest == of else f" most in {cause.longest} of {of} {unit}"
+    return f"{texts[what]}{grows}" + (f",{often}{begin}" if often or begin else "")
 
 
 def _mostly(kernel: str) -> str:
@@ -466,7 +469,7 @@ def _suspected(blame: Blame, pieces: Periods) -> str:
     """Return who takes longest for itself, where what that costs is not known."""
     if not blame.suspect:
         return ""
-    why = _why(blame.suspect, blame.suspect.stalled > STALLS, len(pieces), pieces.unit)
+    why = _why(blame.suspect, blame.suspect.stalled > STALLS, blame.steps, pieces.unit)
     then = "" if blame.suspect.mainly == OF_COMPUTE else ":"
     return f"; {_named(blame.suspect.ranks)}{then} {why}, at what cost is not known"
 

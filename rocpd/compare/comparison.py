@@ -661,12 +661,12 @@ def outlying_steps(base: Sequence[RunProfile], new: Sequence[RunProfile]) -> tup
         return None  # of runs of a history only medians are known
     before, after = (fmean(fmean(run.samples[STEP]) for run in side) for side in sides)
     change, side = after - before, sides[after > before]
-    found = [[long_steps(run, others) for run in each] for each, others in ((base, new), (new, base))]
-    own, other = (fmean(some.excess for some in found[is_own]) for is_own in (after > before, after <= before))
-    share = own / abs(change) if change else 0.0
-    if abs(change) < _LEAST * before or share < _MUCH or other > _ELSEWHERE * own:
+    long = [[long_steps(run, others) for run in each] for each, others in ((base, new), (new, base))]
+    here, elsewhere = (fmean(some.excess for some in long[is_own]) for is_own in (after > before, after <= before))
+    share = here / abs(change) if change else 0.0
+    if abs(change) < _LEAST * before or share < _MUCH or elsewhere > _ELSEWHERE * here:
         return None
-    which = [(run, some) for run, some in zip(side, found[after > before], strict=True) if some.numbers]
+    which = [(run, some) for run, some in zip(side, long[after > before], strict=True) if some.numbers]
     names = " and ".join(_named(some) + (f" of {run.name}" if len(side) > 1 else "") for run, some in which)
     steps = [step for _, some in which for step in zip(some.numbers, some.times, strict=True)]
     usual, of_base = median(some.usual for _, some in which), "" if after > before else " of the base"

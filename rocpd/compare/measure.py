@@ -399,8 +399,8 @@ def _phases(reading: RankReading, marker: re.Pattern[str] | None, units: UnitEdg
     asked = [(each.thread or 0, each.start, each.end) for each in every if marker and marker.search(each.text)]
     thread, start, end = np.array(asked, np.int64).reshape(-1, 3).T
     for (_,), rows in grouped([thread]):
-        own = owned(start[rows], end[rows])
-        unit = np.searchsorted(units.edges, own.start, side="right") - 1
+        pieces = owned(start[rows], end[rows])
+        unit = np.searchsorted(units.edges, pieces.start, side="right") - 1
         some = (unit >= 0) & (unit < len(times))
-        np.add.at(times, unit[some], own.length[some])
+        np.add.at(times, unit[some], pieces.length[some])
     return times

@@ -473,8 +473,8 @@ class MeasuredRun:
         parts, medians = defaultdict[KernelLaunch, Counter[str]](Counter), defaultdict[KernelLaunch, float](float)
         for member, counts in zip(self.members, self.counts, strict=True):
             some = member.of_units(np.flatnonzero(counts))
-            own = some.exposed - some.waiting - some.unmatched
-            columns = own, some.calls, some.time, some.waiting, some.unmatched
+            adds = some.exposed - some.waiting - some.unmatched
+            columns = adds, some.calls, some.time, some.waiting, some.unmatched
             sums = zip(*(column.sum(0).tolist() for column in columns), strict=True)
             for number, (launch, of_launch) in enumerate(zip(some.launches, sums, strict=True) if counts.any() else ()):
                 exposed, called, time, waiting, unmatched = of_launch

@@ -273,15 +273,15 @@ def _sections(comparison: Comparison, width: int = _BAR, limit: int | None = Non
         return
     yield _waterfall(comparison, width)
     tables = {table.name: table for table in tables_of(comparison)}
-    found, ranks = comparison.attribution, comparison.ranks
-    paths, operators = list(found.paths.values()), list(found.operators.values())
+    attribution, ranks = comparison.attribution, comparison.ranks
+    paths, operators = list(attribution.paths.values()), list(attribution.operators.values())
     changed = (number for number, row in enumerate(ranks) if row.base != row.new)
     calls = (number for number, call in enumerate(comparison.calls) if call.is_changed)
     has_calls = any(finding.rule == CHANGED_CALLS for finding in comparison.findings)
     chosen = (
-        ("diff-kernels", "Kernels that explain 90 % of it", explaining(found.kernels), _MOST_KERNELS, True),
+        ("diff-kernels", "Kernels that explain 90 % of it", explaining(attribution.kernels), _MOST_KERNELS, True),
         ("diff-markers", "Markers", explaining(paths), _FEW, len(paths) > 1),
-        ("diff-operators", "Operators", explaining(operators), _MOST_KERNELS, any(found.operators)),
+        ("diff-operators", "Operators", explaining(operators), _MOST_KERNELS, any(attribution.operators)),
         ("diff-ranks", "Ranks, without communication", changed, _FEW, len(ranks) > 1),
         ("diff-calls", "Calls of the host", calls, _FEW, has_calls),
     )

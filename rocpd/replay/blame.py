@@ -253,8 +253,8 @@ class Blaming:
         """
         if self.own is not None:
             return self.own[rows]
-        own = self.beyond.lasting_of(rows)
-        return np.add(own, self._stalling_of(rows), out=own)
+        longer = self.beyond.lasting_of(rows)
+        return np.add(longer, self._stalling_of(rows), out=longer)
 
     def in_usual_steps(self, less: Ints, rows: Ints) -> Ints:
         """Return what some points take longer for good, of all that they do, where their steps are as usual [ns]."""
@@ -302,25 +302,25 @@ class Blaming:
 
     def by_step_for(self, what: int) -> Floats:
         """Return what each rank (column) takes longer in each step (row), of one number in `what`, left of it [ns]."""
-        return self.by_step(lambda own: self.beyond.longer(own) - self.removed[own], partial(self._compares, what))
+        return self.by_step(lambda rows: self.beyond.longer(rows) - self.removed[rows], partial(self._compares, what))
 
-    def _compares(self, what: int, own: slice) -> Flags:
+    def _compares(self, what: int, rows: slice) -> Flags:
         """Whether points are of one number in `what`, and compare with others."""
-        some: Flags = self.beyond.is_compared(own) & (self.what[own] == what)
+        some: Flags = self.beyond.is_compared(rows) & (self.what[rows] == what)
         return some
 
     def _alone(self) -> Floats:
         """Return what each rank (column) takes more in a step (row) than in others, and than other ranks do [ns]."""
-        more = self.by_step(self.beyond.passing_alone, lambda own: self.beyond.passing_of(own) != 0)
+        more = self.by_step(self.beyond.passing_alone, lambda rows: self.beyond.passing_of(rows) != 0)
         _, known, longer = self._computing
         return trend.alone(more, 1 + longer / np.maximum(known - longer, 1))
 
     def _stalled(self) -> Flags:
         """Return which points lie where their rank stalls, or are of one that drifts: no step is as others there."""
         stalled = np.zeros(len(self.counts), bool)
-        for column, own in self.of_ranks(self.ranks):
-            inside = (self.counts[own] & (self.what[own] < 3)).nonzero()[0]
-            stalled[own][inside] = self.stalls[self.at[own][inside], column] | self.drifts[column]
+        for column, here in self.of_ranks(self.ranks):
+            inside = (self.counts[here] & (self.what[here] < 3)).nonzero()[0]
+            stalled[here][inside] = self.stalls[self.at[here][inside], column] | self.drifts[column]
         return stalled
 
     def spent(self, times: Ints) -> int:
@@ -328,7 +328,7 @@ class Blaming:
         if self._begin is None:
             return 0
         least = np.iinfo(times.dtype).min
-        last = max(times[own].max(where=self.counts[own], initial=least) for own in self._ending)
+        last = max(times[here].max(where=self.counts[here], initial=least) for here in self._ending)
         return int(last) - self.begin(times)
 
     @functools.cached_property
@@ -341,7 +341,7 @@ class Blaming:
     @functools.cached_property
     def _ending(self) -> list[slice]:
         """The points of each rank, but of those unmet, which would end as recorded, whatever the others took less."""
-        return [slice(*own) for rank, own in self.job.own.items() if rank not in self._unmet]
+        return [slice(*ends) for rank, ends in self.job.own.items() if rank not in self._unmet]
 
     def begin(self, times: Ints) -> int:
         """Return when steps that count begin [ns]: so much earlier or later than recorded as all ranks do.
@@ -460,9 +460,9 @@ class Blaming:
         if not hosts:
             return None
         of_hosts = self.lasting_of_hosts(hosts)
-        own = self.beyond.lasting_without(of_hosts)
-        add_to(own, of_hosts)
-        return np.add(own, self._stalling_of(slice(None)), out=own)
+        longer = self.beyond.lasting_without(of_hosts)
+        add_to(longer, of_hosts)
+        return np.add(longer, self._stalling_of(slice(None)), out=longer)
 
     @functools.cached_property
     def hosts_of_ranks(self) -> list[str]:
@@ -505,7 +505,7 @@ class Blaming:
         for name, columns in self._several.items():
             host = Candidate(CauseKind.HOST, tuple(self.ranks[column] for column in columns), name)
             each = self.of_ranks(host.ranks)
-            stalls = [int(self._stalling_with(host, own)[self.removed[own] == 0].sum()) for _, own in each]
+            stalls = [int(self._stalling_with(host, here)[self.removed[here] == 0].sum()) for _, here in each]
             if name in self._lasting_hosts or min(stalls) >= _LEAST / 2 * self.step_ns * len(self.steps):
                 yield host._replace(most=round(most[columns].sum() * len(self.steps)) + sum(stalls))
 
@@ -538,12 +538,12 @@ class Blaming:
         less[rows] = np.where(self.removed[rows] != 0, 0, less[rows]) if is_host else self._left(less[rows], rows)
         return less
 
-    def lasting_of(self, cause: Cause | Candidate, own: Ints | None = None) -> Ints:
+    def lasting_of(self, cause: Cause | Candidate, of_all: Ints | None = None) -> Ints:
         """Return what points of a cause take longer than others usually do [ns].
 
         Args:
             cause: the cause.
-            own: what points of ranks take longer [ns]; None: as recorded, besides causes that are removed.
+            of_all: what points of ranks take longer [ns]; None: as recorded, besides causes that are removed.
         """
         less = self.nothing()
         if cause.kind is CauseKind.LINK:
@@ -556,7 +556,7 @@ class Blaming:
             if cause.kind is CauseKind.HOST:
                 less[here] += self._stalling_of(here) if self._all_drift(cause) else self._stalling_with(cause, here)
                 continue
-            longer = self._own_of(here) if own is None else own[here]
+            longer = self._own_of(here) if of_all is None else of_all[here]
             less[here] = np.where(self.counts[here] & (self.what[here] < 3), longer, 0)
         return less
 
@@ -613,8 +613,8 @@ class Blaming:
             return self._of_link(replace(cause, chance=self._chance_of_link(int(name))), less)
         series = self.by_step_for(PARTS.index(cause.mainly))
         cause = replace(cause, chance=self._chance(cause, series))
-        own = np.concatenate([here.start + np.flatnonzero(self.counts[here]) for _, here in self.of_ranks(ranks)])
-        if cause.mainly == OF_COMPUTE and self._are_alike(less[own], own):
+        rows = np.concatenate([here.start + np.flatnonzero(self.counts[here]) for _, here in self.of_ranks(ranks)])
+        if cause.mainly == OF_COMPUTE and self._are_alike(less[rows], rows):
             cause = replace(cause, largest=("", cause.largest[1]))
         columns = [self.column[rank] for rank in ranks]
         stalls = self.steps[self.stalls[:, columns].all(1)]
@@ -673,8 +673,8 @@ class Blaming:
         """Return how long a rank computes in each step, where kernels that run at once count once [ns]."""
         rows = here.start + (self.counts[here] & (self.what[here] == 0)).nonzero()[0]
         end = self.job.points.time[rows]
-        own = owned(end - self.job.points.work[rows], end)
-        return np.bincount(self.at[rows[own.of]], own.length, len(self.steps)).astype(np.float64)
+        parts = owned(end - self.job.points.work[rows], end)
+        return np.bincount(self.at[rows[parts.of]], parts.length, len(self.steps)).astype(np.float64)
 
     def _computes_longer(self, candidate: Candidate) -> float:
         """Return how much longer ranks of a candidate compute than others, but for stalls, the mean of steps [ns]."""
@@ -756,9 +756,9 @@ class Blaming:
         typical = float(np.median(lengths))
         whose = {at: self._whose(at, _MAIN * (lengths[at] - typical)) for at in slow}
         picked = self.nothing()
-        for column, own in self.of_ranks(self.ranks):
-            is_slow = np.isin(self.at[own], [at for at in slow if column in whose[at]])
-            rows = own.start + (is_slow & self.counts[own] & (self.what[own] < 3)).nonzero()[0]
+        for column, of_rank in self.of_ranks(self.ranks):
+            is_slow = np.isin(self.at[of_rank], [at for at in slow if column in whose[at]])
+            rows = of_rank.start + (is_slow & self.counts[of_rank] & (self.what[of_rank] < 3)).nonzero()[0]
             picked[rows] = self.beyond.passing_of(rows)
         without = self.lengths(self.job.replay_without(picked))
         is_coupled = bool(self.job.links) and len(self.ranks) > 1

@@ -498,11 +498,11 @@ class Changing:
         """
         pattern, points = re.compile(change.name), self.job.points
         matching = [number for number, name in enumerate(self.job.names) if pattern.search(name)]
-        found: Flags = np.isin(points.name, matching)
-        if not (found & some).any():
+        is_named: Flags = np.isin(points.name, matching)
+        if not (is_named & some).any():
             known = sorted({self.job.names[number] for number in np.unique(points.name[some]).tolist() if number >= 0})
             raise RocpdError(f"{change}: no {noun} has such a name", near(change.name, known, _there_are(known)))
-        return found
+        return is_named
 
     def _links(self, change: Change) -> list[int]:
         """Return the numbers of the links between ranks."""
@@ -540,8 +540,8 @@ class Changing:
         return scaled
 
     def _of_rank(self, change: Change) -> Flags:
-        own: Flags = np.isin(self.job.rank, self._ranks(change))
-        return own
+        are_theirs: Flags = np.isin(self.job.rank, self._ranks(change))
+        return are_theirs
 
     def _collectives(self, change: Change, moves: Flags) -> Flags:
         """Return the transfers that do what a name says, by calls, else by kernels."""

@@ -187,7 +187,7 @@ class Excess:
             whose: each unit is, such as the number of its host.
         """
         units = self.units
-        own, common = np.zeros_like(units.usual), np.zeros_like(units.usual)
+        beyond, common = np.zeros_like(units.usual), np.zeros_like(units.usual)
         some = (units.place >= 0).nonzero()[0]
         place, times = units.place[some], _weights(units.place[some], units.count[some])
         usual = units.reference[some] + units.lasting[some]
@@ -197,11 +197,11 @@ class Excess:
             for column in _medians_of_others(place[rows], usual[rows], whose[some][rows])
         )
         together = numbered(place, whose[some])
-        own[some] = np.where(is_known, usual - medians, 0)
+        beyond[some] = np.where(is_known, usual - medians, 0)
         common[some] = np.where(is_known, _medians(together[rows], usual[rows])[together] - medians, 0)
-        known = np.zeros(len(own), bool)
+        known = np.zeros(len(beyond), bool)
         known[some] = is_known
-        return units.like_the_rest(own, known, whose), units.like_the_rest(common, known, whose)
+        return units.like_the_rest(beyond, known, whose), units.like_the_rest(common, known, whose)
 
     def lasting_without(self, removed: Ints) -> Ints:
         """Return what points take longer than others usually do, had some of all taken less [ns].
@@ -247,44 +247,44 @@ def excess(job: JobGraph, steps: Sequence[int], *, are_pieces: bool = False) -> 
         are_pieces: whether they are pieces of the trace, which may hold parts of several steps.
     """
     numbers = np.array(steps, np.int64)
-    found = _excess(job, numbers, are_pieces=are_pieces)
-    found = _with_common_of_places(found, job) if are_pieces else _with_common(found, job, numbers)
+    beyond = _excess(job, numbers, are_pieces=are_pieces)
+    beyond = _with_common_of_places(beyond, job) if are_pieces else _with_common(beyond, job, numbers)
     job.give_back()
-    return found
+    return beyond
 
 
-def _with_common_of_places(found: Excess, job: JobGraph) -> Excess:
+def _with_common_of_places(beyond: Excess, job: JobGraph) -> Excess:
     """Return the same for pieces of a trace, place by place."""
-    usual = found.of_units(found.units.usual)
+    usual = beyond.of_units(beyond.units.usual)
     computes = (job.points.part == COMPUTE) & (job.points.kind == Point.OPERATION) & (usual > 0)
-    rows = (computes & found.is_compared(slice(None))).nonzero()[0]
-    place = numbered(found.of_units(found.units.place, rows), job.points.step[rows])
+    rows = (computes & beyond.is_compared(slice(None))).nonzero()[0]
+    place = numbered(beyond.of_units(beyond.units.place, rows), job.points.step[rows])
     shares = _medians(place, job.points.work[rows].astype(np.int64) * _SHARE // usual[rows]) / _SHARE
     shares[np.abs(shares - 1) <= _ALIKE] = 1
     common = np.zeros(len(job.points), small(len(shares) + 1))
     common[rows] = place + 1
-    return replace(found, common=common, shares=np.append(1.0, shares))
+    return replace(beyond, common=common, shares=np.append(1.0, shares))
 
 
-def _with_common(found: Excess, job: JobGraph, steps: Ints) -> Excess:
+def _with_common(beyond: Excess, job: JobGraph, steps: Ints) -> Excess:
     """Return what points take beyond what is usual in steps that most ranks take as long to compute."""
     more, usual = np.zeros((len(steps), len(job.own))), np.ones(len(job.own))
     common = np.zeros(len(job.points), small(len(steps) + 1))
-    for column, own in enumerate(job.own.values()):
-        here, points = slice(*own), job.points.take(slice(*own))
+    for column, (first, last) in enumerate(job.own.values()):
+        here, points = slice(first, last), job.points.take(slice(first, last))
         at, counts = places_of(points.step, steps)
         counts &= (points.part == COMPUTE) & (points.kind == Point.OPERATION)
-        counts &= found.of_units(found.units.usual, here) > 0  # not what few steps have
+        counts &= beyond.of_units(beyond.units.usual, here) > 0  # not what few steps have
         rows = counts.nonzero()[0]
-        common[own[0] + rows] = at[rows] + 1
-        more[:, column] = np.bincount(at[rows], found.passing_of(own[0] + rows), len(steps))
-        usual[column] = max(1, found.of_units(found.units.usual, own[0] + rows).sum() / max(1, len(steps)))
+        common[first + rows] = at[rows] + 1
+        more[:, column] = np.bincount(at[rows], beyond.passing_of(first + rows), len(steps))
+        usual[column] = max(1, beyond.of_units(beyond.units.usual, first + rows).sum() / max(1, len(steps)))
     ordered = np.sort((more / usual)[:, usual > 1], axis=1)
     if ordered.shape[1] < 2:
-        return found
+        return beyond
     low, high = ordered[:, (ordered.shape[1] - 1) // 2], ordered[:, ordered.shape[1] // 2]
     share = np.where(low > _ALIKE, low, np.where(high < -_ALIKE, high, 0.0))
-    return replace(found, common=common, shares=np.append(1.0, 1 + share)) if share.any() else found
+    return replace(beyond, common=common, shares=np.append(1.0, 1 + share)) if share.any() else beyond
 
 
 def _excess(job: JobGraph, steps: Ints, *, are_pieces: bool) -> Excess:
@@ -297,9 +297,9 @@ def _excess(job: JobGraph, steps: Ints, *, are_pieces: bool) -> Excess:
     every: list[_UnitsOfRank] = []
     roles: dict[frozenset[tuple[int, int]] | None, int] = {}
     of_role, all_moved, seen, count = [], [], set[int](), 0
-    for rank, own in job.own.items():
+    for rank, (first, last) in job.own.items():
         units, of_rank = _of_rank(job, rank, steps, uneven if rank in peers and len(uneven) else None)
-        unit[slice(*own)] = np.where(of_rank.unit < 0, -1, of_rank.unit + count)
+        unit[first:last] = np.where(of_rank.unit < 0, -1, of_rank.unit + count)
         every.append(units)
         # What the host does goes with the order of its calls: only ranks with the same kernels have the same, but for
         # the time between steps.
@@ -369,8 +369,8 @@ class _OfRank(NamedTuple):
 
 def _of_rank(job: JobGraph, rank: int, steps: Ints, uneven: Ints | None) -> tuple[_UnitsOfRank, _OfRank]:
     """Return the units of a rank in some steps; `uneven`: names of kernels that compare between two collectives."""
-    own = slice(*job.own[rank])
-    points, link = job.points.take(own), job.link[own]
+    here = slice(*job.own[rank])
+    points, link = job.points.take(here), job.link[here]
     counts = np.isin(points.step, steps)
     works = counts & (link < 0) & (points.kind != Point.ARRIVAL)
     rows = works.nonzero()[0]
@@ -391,11 +391,11 @@ def _of_rank(job: JobGraph, rank: int, steps: Ints, uneven: Ints | None) -> tupl
     of_all = np.full(len(points), -1)
     of_all[rows] = unit
     of_each = (column[first] for column in (host, name, often, nth))
-    columns = (*of_each, _medians(unit, points.work[rows]), np.bincount(unit), rows[first] + own.start)
+    columns = (*of_each, _medians(unit, points.work[rows]), np.bincount(unit), rows[first] + here.start)
     units = _UnitsOfRank(*map(narrowed, columns))
     return units, _OfRank(
         of_all,
-        (counts & (link >= 0)).nonzero()[0] + own.start,
+        (counts & (link >= 0)).nonzero()[0] + here.start,
         frozenset(distinct(step.astype(np.int64)).tolist()),
     )
 
@@ -567,9 +567,9 @@ def _medians_in_block(group: Ints, values: Ints, whose: Ints) -> tuple[Ints, Fla
     every = len(order)
     by_owner = np.lexsort((whose[order], group[order]))
     rows = order[by_owner]
-    owner, own = runs(group[rows], whose[rows])
-    places = np.repeat(np.arange(len(owner)), own) * every + by_owner - start[by_owner]
-    others = np.repeat(many, many)[by_owner[owner]] - own
+    owner, sizes = runs(group[rows], whose[rows])
+    places = np.repeat(np.arange(len(owner)), sizes) * every + by_owner - start[by_owner]
+    others = np.repeat(many, many)[by_owner[owner]] - sizes
     middle = at = (others - 1) // 2
     while True:
         further = middle + np.searchsorted(places, np.arange(len(owner)) * every + at, side="right") - owner
@@ -577,6 +577,6 @@ def _medians_in_block(group: Ints, values: Ints, whose: Ints) -> tuple[Ints, Fla
             break
         at = further
     medians, is_known = np.zeros_like(values), np.zeros(every, bool)
-    medians[rows] = np.repeat(ordered[start[by_owner[owner]] + at], own)
-    is_known[rows] = np.repeat(others > 0, own)
+    medians[rows] = np.repeat(ordered[start[by_owner[owner]] + at], sizes)
+    is_known[rows] = np.repeat(others > 0, sizes)
     return medians, is_known

@@ -573,11 +573,11 @@ class _Drawing:
         """Add the edges between streams that are inferred."""
         ops, known = self.ops, self.call >= 0
         returned = self._launch_times()
-        own = np.maximum(self.before + self.at_most, np.where(known, returned, NULL))
+        could_start = np.maximum(self.before + self.at_most, np.where(known, returned, NULL))
         number = _nth_in_step((ops.name, ops.stream), self.step, ops.start)
         kind = _place_of((ops.name, ops.stream), number, self._before_them())
         at_once = np.full(len(ops), AT_ONCE)
-        asked = _Asked(ops.start, own, at_once, self.launched, kind, ops.stream, np.zeros(len(ops), bool))
+        asked = _Asked(ops.start, could_start, at_once, self.launched, kind, ops.stream, np.zeros(len(ops), bool))
         talks = (self.kinds == COMMUNICATION) & (self.step != NULL)
         for each in self._inferred(asked):
             seen, unseen = each.is_seen.nonzero()[0], (~each.is_seen & talks[each.target]).nonzero()[0]
@@ -639,16 +639,16 @@ class _Drawing:
         before = np.append(-1, host.name)[rows], np.append([-1, -1], host.name)[rows]
         key = host.name[rows], host.thread[rows]
         kind = _place_of(key, _nth_in_step(key, self.host_step[rows], host.time[rows]), before)
-        own = np.append(0, host.time[:-1])[rows]
+        could_start = np.append(0, host.time[:-1])[rows]
         names = np.maximum(self.regions.name, -1)
         does = np.full(int(names.max(initial=-1)) + 2, -1)  # the last one of what has no name
         does[names] = self.calls
         # Pages are copied after the engine, too; and what waits by its nature may be slow to notice.
         takes_part = (host.since[rows] == host.time[rows]) | (does[np.maximum(host.name[rows], -1)] == _SYNCHRONISES)
         takes_part &= host.is_call[rows] > 0
-        soon = np.where(takes_part, np.maximum((host.time[rows] - own) // _PART, AT_ONCE), AT_ONCE)
+        soon = np.where(takes_part, np.maximum((host.time[rows] - could_start) // _PART, AT_ONCE), AT_ONCE)
         nowhere, late = np.full(len(rows), NULL), host.is_step[rows] == 0
-        asked = _Asked(host.time[rows], own, soon, host.since[rows], kind, nowhere, late)
+        asked = _Asked(host.time[rows], could_start, soon, host.since[rows], kind, nowhere, late)
         for each in self._inferred(asked):
             some = each.is_seen.nonzero()[0]
             target = rows[each.target[some]]
@@ -732,10 +732,10 @@ class _Drawing:
             is_seen |= is_kept & (times > 0) & (times * 5 >= np.bincount(kind[rest], minlength=size))
         chosen = is_after & (is_seen if back else is_kept)[:, kind]
         for number in np.flatnonzero(chosen.any(1)).tolist():
-            (rows,), own = chosen[number].nonzero(), wait[number]
+            (rows,), waited = chosen[number].nonzero(), wait[number]
             seen = is_seen[number][kind]
-            usual = _usual(own[binds[number] & seen], _EXPLAINED)
-            yield _Waits(int(streams[number]), source[number, rows], rows, own[rows], seen[rows], usual)
+            usual = _usual(waited[binds[number] & seen], _EXPLAINED)
+            yield _Waits(int(streams[number]), source[number, rows], rows, waited[rows], seen[rows], usual)
 
     def _sources(self, asked: _Asked, back: int, may: Flags) -> Ints:
         """Return the operation of each stream (row) so many back from points (columns), as of `_waits`; -1: none."""

@@ -449,11 +449,12 @@ class _Joining:
             waits, left = self.waits, _left(meetings)
             for rank in _few_at_once(self.own):
                 (first, last), (edges, possible) = self.own[rank], unpacked(self.edges.pop(rank))
-                own = _own_edges(edges, possible, is_met[first:last], waits).among(first, self.kind)
-                own = Edges.joined([own, *(each.left_by(member, points.time) for each, member in left.get(rank, ()))])
-                own = own.take(np.argsort(own.target, kind="stable"))
-                unexplained.append(narrowed(left_unexplained(points, own, slice(first, last))))
-                yield own
+                edges = _own_edges(edges, possible, is_met[first:last], waits).among(first, self.kind)
+                leaves = (each.left_by(member, points.time) for each, member in left.get(rank, ()))
+                edges = Edges.joined([edges, *leaves])
+                edges = edges.take(np.argsort(edges.target, kind="stable"))
+                unexplained.append(narrowed(left_unexplained(points, edges, slice(first, last))))
+                yield edges
             for each in meetings:
                 yield Edges.of(Edge.COLLECTIVE, each.came.T.reshape(-1), np.repeat(each.numbers, len(each.came)))
 
@@ -480,10 +481,10 @@ class _Joining:
         """Return the share of the time in communication kernels that wait for all; 1 without any time."""
         every = known = 0
         for rank, graph in self.graphs.items():
-            own = slice(*self.own[rank])
-            lengths = time[own][graph.ends] - time[own][graph.arrivals[1]]
+            here = slice(*self.own[rank])
+            lengths = time[here][graph.ends] - time[here][graph.arrivals[1]]
             every += int(lengths.sum())
-            known += int(lengths[is_met[own][graph.ends]].sum())
+            known += int(lengths[is_met[here][graph.ends]].sum())
         return known / every if every else 1.0
 
     def _moves(self, member: Channel, count: int) -> Ints:

@@ -35,24 +35,24 @@ def alone(more: Floats, slower: Floats) -> Floats:
     ordered = np.sort(more, axis=1)
     middle = (ordered.shape[1] - 2) // 2
     others = np.where(more <= ordered[:, [middle]], ordered[:, [middle + 1]], ordered[:, [middle]])
-    own: Floats = more - np.maximum(others, 0) * np.maximum(slower, 1)
-    return own
+    beyond: Floats = more - np.maximum(others, 0) * np.maximum(slower, 1)
+    return beyond
 
 
-def stalls(own: Floats, step_ns: float, *, is_one_kind: bool) -> Flags:
+def stalls(more: Floats, step_ns: float, *, is_one_kind: bool) -> Flags:
     """Return in which steps ranks, or links, take far longer than in others.
 
     Args:
-        own: what each takes more in a step than others do.
+        more: what each takes more in a step than others do.
         step_ns: how long a step takes.
         is_one_kind: whether all differ by as much from step to step; else each says how far it does.
     """
-    if not own.size:
-        return np.zeros(own.shape, bool)
-    apart = np.abs(own - np.median(own, axis=0))
+    if not more.size:
+        return np.zeros(more.shape, bool)
+    apart = np.abs(more - np.median(more, axis=0))
     far = _FAR * NORMAL * (np.median(apart) if is_one_kind else np.median(apart, axis=0))
-    found: Flags = own > np.maximum(far, _STALL * step_ns)
-    return found
+    are_far: Flags = more > np.maximum(far, _STALL * step_ns)
+    return are_far
 
 
 def drifts(longer: Floats, step_ns: float) -> Flags:
@@ -68,11 +68,11 @@ def drifts(longer: Floats, step_ns: float) -> Flags:
     common = np.quantile(longer, 0.25, axis=1)  # what all take longer is nobody's
     if NORMAL * np.median(np.abs(common - np.median(common))) > _STALL * step_ns:
         return np.zeros(ranks, bool)  # steps differ in their work
-    own = longer - common[:, None]
-    place, at = own.argsort(0).argsort(0), np.arange(count)[:, None]
+    apart = longer - common[:, None]
+    place, at = apart.argsort(0).argsort(0), np.arange(count)[:, None]
     goes_along = 1 - 6 * ((place - at) ** 2).sum(0) / (count * (count**2 - 1)) >= _DRIFTS  # Spearman's rho
-    found: Flags = goes_along & (_grew(own) >= _STALL * step_ns)
-    return found
+    are_drifting: Flags = goes_along & (_grew(apart) >= _STALL * step_ns)
+    return are_drifting
 
 
 def stands_out(longer: Floats) -> Flags:
@@ -82,28 +82,28 @@ def stands_out(longer: Floats) -> Flags:
         longer: what each takes longer than others usually do.
     """
     grew = _grew(longer - np.median(longer, axis=1)[:, None])
-    found: Flags = grew >= _FAR * NORMAL * np.median(np.abs(grew))
-    return found
+    are_far: Flags = grew >= _FAR * NORMAL * np.median(np.abs(grew))
+    return are_far
 
 
-def longest(own: Floats, least: float) -> dict[int, list[int]]:
+def longest(longer: Floats, least: float) -> dict[int, list[int]]:
     """Return place of a step -> the ranks, up to half of all, that take clearly longest in it, where some do.
 
     Args:
-        own: what each takes longer than others usually do.
+        longer: what each takes longer than others usually do.
         least: by so much longer.
     """
-    deviation = NORMAL * np.median(np.abs(own - np.median(own, axis=0)))
-    order = np.argsort(-own, axis=1, kind="stable")[:, : own.shape[1] // 2 + 1]
-    most = np.take_along_axis(own, order, axis=1)
+    deviation = NORMAL * np.median(np.abs(longer - np.median(longer, axis=0)))
+    order = np.argsort(-longer, axis=1, kind="stable")[:, : longer.shape[1] // 2 + 1]
+    most = np.take_along_axis(longer, order, axis=1)
     clear = most[:, :-1] - np.maximum(most[:, 1:], 0) >= max(_FAR * deviation, least)
     return {int(at): order[at, : clear[at].argmax() + 1].tolist() for at in clear.any(1).nonzero()[0]}
 
 
-def _grew(own: Floats) -> Floats:
+def _grew(longer: Floats) -> Floats:
     """Return how much longer each rank takes in the last quarter of steps than in the first."""
-    first, last = quarters(len(own))
-    grew: Floats = np.median(own[last], axis=0) - np.median(own[first], axis=0)
+    first, last = quarters(len(longer))
+    grew: Floats = np.median(longer[last], axis=0) - np.median(longer[first], axis=0)
     return grew
 
 

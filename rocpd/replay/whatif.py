@@ -98,14 +98,14 @@ class Replays:
         """Take a graph, and the numbers of the steps that count; without steps the whole is numbered as one."""
         self.job, self.steps, self.has_steps = job, tuple(steps), has_steps
         self.blaming = Blaming(job, steps, excess(job, steps, are_pieces=not has_steps))
-        self.found = self.blaming.blame()
+        self.blame = self.blaming.blame()
         self._known: dict[Callable[[JobGraph], JobGraph], JobGraph] = {}
         self._predicted: dict[tuple[Change, ...], Prediction] = {}
         job.give_back()
 
     @functools.cached_property
     def _exact(self) -> Changing:
-        return Changing(self.job, self.blaming, self.found.causes)
+        return Changing(self.job, self.blaming, self.blame.causes)
 
     def _graphs(self) -> Iterator[JobGraph]:
         """Yield the job, the same without doubtful waits, and with hidden ones, where there are such.
@@ -122,7 +122,7 @@ class Replays:
 
     def causes(self) -> list[Change]:
         """Return the changes that take away each cause that was found, each slow step, and calls and gaps that cost."""
-        blamed = [*(self.found.causes if self.found.is_matched else ()), *self.found.slow.values()]
+        blamed = [*(self.blame.causes if self.blame.is_matched else ()), *self.blame.slow.values()]
         causes = list(dict.fromkeys(map(of_cause, blamed)))
         least = _COSTS * self.blaming.step_ns
         usual = self._step(self._exact.applied(causes).replay()) - least
@@ -196,7 +196,7 @@ class Replays:
                 recorded.
         """
         (prediction,) = self._predictions([asked])
-        compared, denied = [change for change in prediction.changes if _is_compared(change)], self.found.denied
+        compared, denied = [change for change in prediction.changes if _is_compared(change)], self.blame.denied
         if denied and not denied.regains and any(change.kind in ("rank", "host") for change in compared):
             raise RocpdError(f"not known: {denied}", _RECORD)
         if len(compared) == len(prediction.changes) and -prediction.gain > _COSTS:
@@ -271,9 +271,9 @@ class Replays:
                 continue
             less = self._exact.excess(change)
             ranks = np.unique(self.job.rank[less.nonzero()[0]])
-            own = (counts & np.isin(self.job.rank, ranks) & (self.blaming.what == 0)).nonzero()[0]
-            is_known = np.isin(beyond.of_units(beyond.units.place, own), beyond.places_of_others(ranks))
-            known, alone = own[is_known], own[~is_known]
+            rows = (counts & np.isin(self.job.rank, ranks) & (self.blaming.what == 0)).nonzero()[0]
+            is_known = np.isin(beyond.of_units(beyond.units.place, rows), beyond.places_of_others(ranks))
+            known, alone = rows[is_known], rows[~is_known]
             share = max(0.0, less[known].sum() / max(1, points.work[known].sum()))
             also[alone] = np.maximum(also[alone], in_ns(points.work[alone] * min(1.0, _MORE * share)))
         return also
@@ -294,7 +294,7 @@ class Replays:
             series = blaming.by_link(blaming.beyond.longer(blaming.moved), blaming.moved)
             here = np.isin(np.arange(len(self.job.links)), columns)
             usual = ~here & np.isin(blaming.beyond.shapes, blaming.beyond.shapes[columns])
-            slow = [int(cause.name) for cause in self.found.causes if cause.kind is CauseKind.LINK]
+            slow = [int(cause.name) for cause in self.blame.causes if cause.kind is CauseKind.LINK]
             innocent = usual & ~np.isin(np.arange(len(usual)), slow)
             usual = innocent if innocent.sum() > 1 else usual
         else:
@@ -302,13 +302,13 @@ class Replays:
             series = blaming.by_step_for(what)
             ranks = np.unique(self.job.rank[some])
             here = np.isin(blaming.ranks, ranks)
-            blamed = [rank for cause in self.found.causes if cause.kind is not CauseKind.LINK for rank in cause.ranks]
+            blamed = [rank for cause in self.blame.causes if cause.kind is not CauseKind.LINK for rank in cause.ranks]
             usual = ~here & ~np.isin(blaming.ranks, blamed)
             usual = usual if usual.sum() > 1 else ~here
         series = tamed(series)  # a slow step is no property of a rank
-        own, others = series[:, here].sum(1), series[:, usual]
+        together, others = series[:, here].sum(1), series[:, usual]
         error = math.hypot(
-            _error_of_mean(own),
+            _error_of_mean(together),
             _error_between(others) * math.sqrt(here.sum() * (1 + here.sum() / max(1, others.shape[1]))),
         )
         freedom = max(1, min(len(self.steps), 30) - 1)
@@ -366,11 +366,11 @@ class Replays:
         row, edge = np.array(path, np.int64), np.array(by, np.int64)
         since = np.where(edge >= 0, np.maximum(begin, times[edges.source[edge]]), begin)
         passed = times[row] - since
-        own = np.minimum(passed, np.maximum(0, points.work[row]))
+        working = np.minimum(passed, np.maximum(0, points.work[row]))
         is_launch = (edge >= 0) & (edges.kind[edge] == Edge.LAUNCH)
-        delay = np.where(is_launch, np.minimum(passed - own, edges.lag[edge]), 0)
+        delay = np.where(is_launch, np.minimum(passed - working, edges.lag[edge]), 0)
         parts: dict[tuple[str, int], int] = {}
-        divided = (each.tolist() for each in (own, delay, passed - own - delay))
+        divided = (each.tolist() for each in (working, delay, passed - working - delay))
         for part, rank, *taken in zip(_parts(job, row), job.rank[row].tolist(), *divided, strict=True):
             for key, time in zip((part, "launch", "unexplained"), taken, strict=True):
                 parts[key, rank] = parts.get((key, rank), 0) + time
@@ -439,9 +439,9 @@ def what_if(
         marked = float(replays.blaming.lengths(replays.job.points.time).mean())
         if asked:
             with session.job.course.during(Stage.CAUSES, 1):
-                return WhatIf(count, matched, replays.bound(replays.predict(asked)), replays.found, marked_ns=marked)
+                return WhatIf(count, matched, replays.bound(replays.predict(asked)), replays.blame, marked_ns=marked)
         *each, together = map(replays.bound, replays.tried(session.job.course))
-    return WhatIf(count, matched, together, replays.found, tuple(each), marked)
+    return WhatIf(count, matched, together, replays.blame, tuple(each), marked)
 
 
 def read_replays(session: Federation, categories: Categories | None = None, step_marker: str = STEP_MARKER) -> Replays:

@@ -80,7 +80,7 @@ def test_a_host_that_is_slow_in_all_launches_compares_with_others(open_job: Open
     """Its calls are no waits, long as they are, and it is late for them, not for the call that waits for the GPU."""
     ranks = [_steps(Member(number), 50 * US if number == 2 else 5 * US) for number in range(4)]
     replays = read_replays(open_job(*ranks))
-    (cause,) = replays.found.causes
+    (cause,) = replays.blame.causes
     assert (cause.kind, cause.ranks) == (CauseKind.RANK, (2,))
     assert cause.takes["host"] == pytest.approx(6 * 45 * US, rel=0.05)
     assert cause.largest[0] == "host work before hipLaunchKernel"
@@ -89,7 +89,7 @@ def test_a_host_that_is_slow_in_all_launches_compares_with_others(open_job: Open
 def test_a_pause_that_begins_with_the_step_lies_in_it(open_job: OpenJob) -> None:
     """Others call in the very ns in which their step begins: they do not pause there."""
     ranks = [_steps(Member(number), 5 * US, 200 * US if number == 1 else 0) for number in range(4)]
-    (cause,) = read_replays(open_job(*ranks)).found.causes
+    (cause,) = read_replays(open_job(*ranks)).blame.causes
     assert cause.ranks == (1,)
     assert cause.takes["host"] == pytest.approx(200 * US, rel=0.05)
     assert cause.largest[0] == "host work before hipMemcpy"
@@ -155,6 +155,6 @@ def test_ranks_of_a_ring_wait_for_both_neighbours(open_job: OpenJob) -> None:
 def test_a_slow_link_of_a_ring_is_named_at_what_it_costs(open_job: OpenJob) -> None:
     """Each round takes 100 us longer: the ranks at its ends wait for it, and the others for these."""
     replays = read_replays(open_job(*_ring(150 * US)))
-    (cause,) = replays.found.causes
+    (cause,) = replays.blame.causes
     assert (cause.kind, cause.ranks) == (CauseKind.LINK, (2, 3))
     assert cause.cost == pytest.approx(ROUNDS * 100 * US, rel=0.1)

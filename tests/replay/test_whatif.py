@@ -54,8 +54,8 @@ def test_a_rank_with_steps_and_nothing_in_them_is_blamed_for_nothing(slowed: Rep
     """As of one whose marker ranges alone have been written while the job runs."""
     job = slowed.job
     with_empty = Replays(replace(job, steps={**job.steps, 9: job.steps[0]}), steps_of(job))
-    (straggler,) = slowed.found.causes
-    assert [cause.ranks for cause in with_empty.found.causes] == [straggler.ranks]
+    (straggler,) = slowed.blame.causes
+    assert [cause.ranks for cause in with_empty.blame.causes] == [straggler.ranks]
 
 
 def test_without_partners_no_rank_is_blamed(slowed: Replays) -> None:
@@ -72,11 +72,11 @@ def test_a_rank_that_others_wait_for_is_not_acquitted_where_no_record_says_why(s
     edges = job.edges.take(job.edges.kind != Edge.SYNCHRONISED)
     lag = left_unexplained(points, edges.every(), slice(0, len(points)))
     alone = Replays(replace(job, points=replace(points, lag=lag), edges=edges), steps_of(job))
-    (straggler,) = slowed.found.causes
-    assert slowed.found.denied is None
-    assert not alone.found.causes
-    assert alone.found.denied is not None
-    assert (alone.found.denied.rank,) == straggler.ranks
+    (straggler,) = slowed.blame.causes
+    assert slowed.blame.denied is None
+    assert not alone.blame.causes
+    assert alone.blame.denied is not None
+    assert (alone.blame.denied.rank,) == straggler.ranks
     with pytest.raises(RocpdError, match="not known: rank 1 computes"):
         alone.predict(asked(["rank:1"]))
 
@@ -114,7 +114,7 @@ def test_a_host_that_is_late_as_a_whole_is_the_straggler(tmp_path: Path) -> None
 def test_a_cause_costs_what_a_replay_without_it_regains(seed: int, tmp_path: Path) -> None:
     job = graph_of(tmp_path, ranks=6, nodes=2, seed=seed, steps=6, plant="straggler=20,late-node")
     replays = Replays(job, steps_of(job))
-    causes = replays.found.causes
+    causes = replays.blame.causes
     assert {cause.kind for cause in causes} == {CauseKind.RANK, CauseKind.HOST}
 
     def takes(gone: Sequence[Cause]) -> float:

@@ -330,12 +330,12 @@ class Blamed:
 
     Args:
         computing: ranks that compute.
-        found: what the job loses, and to what; None where nothing shows its steps.
+        blame: what the job loses, and to what; None where nothing shows its steps.
         explained: why those to blame are late, the worst first, of few.
     """
 
     computing: tuple[int, ...]
-    found: Blame | None
+    blame: Blame | None
     explained: tuple[Explanation, ...] = ()
 
 
@@ -424,9 +424,9 @@ class MatchedCommunication:
         pieces = periods({number: ranks[number].steps for number in computing}, reading.warm_up(), matched.groups)
         replays = functools.cache(partial(_replays, session, job, pieces, clocks)) if pieces else None
         with session.job.course.during(Stage.BLAME):
-            blamed = known or Blamed(computing, replays().found if replays else None)
+            blamed = known or Blamed(computing, replays().blame if replays else None)
         lacking = "" if matched.groups or matched.pairs else _lacking(session, channels)
-        judgement = judge(blamed.found, pieces, hosts, matched.groups, clocks, lacking)
+        judgement = judge(blamed.blame, pieces, hosts, matched.groups, clocks, lacking)
         if judgement.usual is not None and pieces:
             if not known:
                 explained = tuple(_explanations(session, judgement, judgement.usual, pieces))

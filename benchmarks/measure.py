@@ -27,6 +27,7 @@ class Size:
     most_ranks: int
 
 
+_GPUS = 8  # of a node
 FULL, TINY = Size(1.0, 1 << 20), Size(0.005, 8)
 SIZE = FULL
 
@@ -134,13 +135,15 @@ def cache() -> Path:
 def job(ranks: int, events_per_rank: int) -> list[Path]:
     """Return the files of a simulated job, made on first use: `events_per_rank` dispatches and regions (1 : 2).
 
-    In a tiny run it has fewer ranks, and fewer events.
+    Each node runs eight ranks, a GPU each. In a tiny run the job has fewer ranks, and fewer events.
     """
     from rocpd.simulator import JobOptions, simulate
 
     ranks, events_per_rank = min(ranks, SIZE.most_ranks), scaled(events_per_rank)
-    folder = cache() / f"job-{ranks}x{events_per_rank}"
+    nodes = -(-ranks // _GPUS)
+    folder = cache() / f"job-{ranks}x{events_per_rank}-on-{nodes}"
     files = sorted(folder.glob("rank*.db"))
     if len(files) != ranks:
-        files = list(simulate(JobOptions(out=folder, ranks=ranks, events_per_rank=events_per_rank, force=True)))
+        options = JobOptions(out=folder, ranks=ranks, nodes=nodes, events_per_rank=events_per_rank, force=True)
+        files = list(simulate(options))
     return files

@@ -1,4 +1,4 @@
-"""The result of `Session.advise`, and how it looks: text for consoles, Markdown, HTML, JSON. `FORMS` has them."""
+"""The result of `Session.advise` and its forms: text for consoles, Markdown, HTML, JSON, in `FORMS`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Explained(NamedTuple):
-    """A finding that another one is the cause of."""
+    """A finding that another finding causes."""
 
     finding: Finding
     cause: Finding
@@ -31,16 +31,16 @@ class Explained(NamedTuple):
 
 @frozen
 class Advice:
-    """Things that cost time, and what to do about each; `str` shows it as the console does, notebooks as a page.
+    """Causes of lost time, and what to do about each; `str` shows it as the console does, notebooks as a page.
 
     Args:
         job: facts of the job; gains are shares of a step of its critical rank.
-        findings: what was found; what the recording lacks first, then by what it may gain.
-        explained: findings that have one of these as their cause.
-        silent: rules that looked and found nothing, by their ids.
+        findings: the findings; first those that the recording lacks, then by gain.
+        explained: findings that one of `findings` causes.
+        silent: ids of the rules that looked and found nothing.
         unable: for each rule that could not look the reason (`text`), with its id (`rule`).
-        slight: what rules found that gains too little to be reported, where that is all they found.
-        least_percent: share of a step that a finding gains to be reported.
+        slight: findings of rules that found only gains too small to be reported.
+        least_percent: smallest gain that is reported, a share of a step [%].
     """
 
     job: JobFacts
@@ -52,11 +52,11 @@ class Advice:
     least_percent: float = 0.0
 
     def effects(self, cause: Finding) -> Sequence[Finding]:
-        """Return the findings that one explains."""
+        """Return the findings that a finding explains."""
         return [explained.finding for explained in self.explained if explained.cause is cause]
 
     def document(self) -> dict[str, Any]:
-        """Return it as dictionaries, lists and values of JSON: what `--format json` writes."""
+        """Return it as dictionaries, lists and values of JSON, which `--format json` writes."""
         job = self.job
         return {
             "version": VERSION,
@@ -86,7 +86,7 @@ class Advice:
 
 
 def gain(finding: Finding) -> str:
-    """Return what a finding gains: `26 %`, `up to 26 %` where that may be nothing; a dash where it costs no time."""
+    """Return the gain of a finding: `26 %`, `up to 26 %` where it may be nothing; a dash where it costs no time."""
     if finding.gain_percent is None:
         return "-"
     least, most = finding.gain_bounds or (0.0, finding.gain_percent)
@@ -95,7 +95,7 @@ def gain(finding: Finding) -> str:
 
 
 def bounds(finding: Finding) -> str:
-    """Return between which a gain is, such as `14 to 18 %`, or `up to 18 %`; nothing where it is not replayed."""
+    """Return the bounds of a gain, such as `14 to 18 %`, or `up to 18 %`; nothing where it is not replayed."""
     if not finding.gain_bounds:
         return ""
     least, most = (f"{max(0.0, bound):.0f}" for bound in finding.gain_bounds)
@@ -103,7 +103,7 @@ def bounds(finding: Finding) -> str:
 
 
 def _replayed(finding: Finding) -> str:
-    """Return what shows the gain, and its bounds; nothing where it is not replayed."""
+    """Return the command that shows the gain, and its bounds; nothing where it is not replayed."""
     more = " more than without the last one" if "hidden_by" in finding.evidence else ""
     return f"{finding.regained_by} ({bounds(finding)} of a step{more})" if finding.gain_bounds else ""
 
@@ -115,7 +115,7 @@ def _sureness(advice: Advice, finding: Finding) -> str:
 
 
 def where(finding: Finding) -> str:
-    """Return where a finding is to be seen: rank, agent, step and window, as far as they are known."""
+    """Return the place of a finding: rank, agent, step and window, as far as they are known."""
     words = [f"rank {finding.rank}" if finding.rank is not None else ""]
     words += [f"agent {finding.agent}" if finding.agent is not None else "", finding.step or ""]
     return ", ".join(filter(None, [*words, window_options(finding)]))
@@ -130,22 +130,22 @@ def window_options(finding: Finding) -> str:
 
 
 def parts(advice: Advice, finding: Finding) -> Iterator[tuple[str, str]]:
-    """Yield what is said below a finding, as far as it is known: (word, text); what it explains with its rule."""
+    """Yield the lines below a finding, as far as they are known: (word, text); then its effects."""
     effects = [("hence", f"{effect.rule}: {effect.text}") for effect in advice.effects(finding)]
     known = [("do", finding.action), ("gain", _replayed(finding)), ("see", finding.shown_by), ("where", where(finding))]
     yield from ((word, text) for word, text in [*known, *effects, ("read", finding.reference)] if text)
 
 
 def unable(advice: Advice) -> list[tuple[str, str]]:
-    """Return the ids of rules that could not look, and why: a pair for each reason."""
+    """Return a pair for each reason why rules could not look: their ids, and the reason."""
     reasons = by_key((finding.text, finding.rule) for finding in advice.unable)
     return [(", ".join(rules), reason) for reason, rules in reasons.items()]
 
 
 def gains_little(advice: Advice) -> Iterator[tuple[str, str]]:
-    """Yield what was found and gains too little to be reported: the sentence before it, and rules with their gains.
+    """Yield the findings that gain too little to be reported: the sentence before them, and rules with their gains.
 
-    Gains are cut, not rounded: none reads as the share that it lacks.
+    Gains are cut, not rounded, so that none reads as the least share that is reported.
     """
     gains = (f"{each.rule} ({math.floor((each.gain_percent or 0.0) * 10) / 10} %)" for each in advice.slight)
     if advice.slight:
@@ -153,7 +153,7 @@ def gains_little(advice: Advice) -> Iterator[tuple[str, str]]:
 
 
 def looked(advice: Advice) -> str:
-    """Return what was and was not looked at, in a sentence."""
+    """Return a sentence on how many rules looked, and how many could not."""
     rules = {finding.rule for finding in advice.findings} | {each.finding.rule for each in advice.explained}
     count = len(rules | {each.rule for each in advice.slight}) + len(advice.silent)
     by = "it" if len(advice.findings) == 1 else "these"
@@ -176,8 +176,8 @@ _LINES = 8  # findings in the list that comes first
 
 
 def console_lines(advice: Advice, width: int | None = None) -> Iterator[str]:
-    """Yield the lines; `width` is that of the terminal."""
-    wide, line = min(width or _WIDTH, _WIDTH), width or sys.maxsize  # of the overview; programs get a line each
+    """Yield the lines; `width` is the width of the terminal [characters]."""
+    wide, line = min(width or _WIDTH, _WIDTH), width or sys.maxsize  # `line`: of commands, a line each
     yield from _wrapped("", advice.job.text, line)
     yield from _list(advice.findings, line)
     yield from _wrapped("", looked(advice), line)
@@ -250,7 +250,7 @@ _IN_HTML = {"see": "<code>{}</code>", "read": '<a href="{0}">{0}</a>'}
 
 
 def html_lines(advice: Advice) -> Iterator[str]:
-    """Yield the body of a page, for notebooks and reports too. No scripts, nothing loaded."""
+    """Yield the body of a page, for notebooks and reports too. It has no scripts and loads nothing."""
     yield f"<p><strong>{_text(advice.job.text)}</strong></p>"
     yield f"<p>{_text(looked(advice))}.</p>"
     for number, finding in enumerate(advice.findings, 1):
@@ -275,7 +275,7 @@ def _text(text: str) -> str:
 
 
 VERSION = 1
-"""Of the JSON, which docs/advise.md describes; counts changes that break readers."""
+"""Version of the JSON, which docs/advise.md describes; counts changes that break readers."""
 
 
 def _finding_fields(finding: Finding) -> dict[str, Any]:
@@ -305,8 +305,8 @@ class Form(NamedTuple):
     """A form of advice.
 
     Args:
-        ending: of its files.
-        text: returns that of (advice, width of the terminal or None).
+        ending: the ending of its files.
+        text: returns the text for (advice, width of the terminal or None).
     """
 
     ending: str

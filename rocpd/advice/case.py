@@ -1,4 +1,4 @@
-"""Cases, which rules look at: the tables of analyses and the facts of the job that gains are measured by."""
+"""Cases, which rules look at: the tables of analyses, and the facts of the job that gains refer to."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ Row = Mapping[str, Any]
 
 
 def step_number(step: object) -> int | None:
-    """Return the number in the marker of a step; None: it has none."""
+    """Return the number in the marker of a step, or None without one."""
     digits = re.search(r"\d+", str(step))
     return int(digits[0]) if digits else None
 
 
 def window_of(row: Row, length: str) -> tuple[int, int]:
-    """Return start and end on the time line [ns] of what a row has at `at_ns`, as long as its column `length` says."""
+    """Return start and end on the time line [ns] of the event at `at_ns` of a row, which lasts its column `length`."""
     return int(row["at_ns"]), int(row["at_ns"] + row[length])
 
 
 def short(name: str | None) -> str:
-    """Return what people call a kernel; files may lack its name."""
+    """Return the short name of a kernel; files may lack its name."""
     return "a kernel without a name" if name is None else short_names([name])[name]
 
 
@@ -41,9 +41,9 @@ class NotRecorded:
     """Something that is not recorded, or not in the inputs.
 
     Args:
-        what: it is, in words.
-        recordable: what would have to be recorded; None: recording is no help.
-        besides: what helps as well, whatever the profiler.
+        what: words for it.
+        recordable: the kind of events to record; None: recording is no help.
+        besides: other help, whatever the profiler.
     """
 
     what: str
@@ -51,11 +51,11 @@ class NotRecorded:
     besides: str = ""
 
     def text(self, recorder: TraceProfiler, *, is_part: bool = False) -> str:
-        """Return what to say of it.
+        """Return the words for users.
 
         Args:
             recorder: the profiler that recorded the inputs, whose options are named.
-            is_part: windows or filters leave a part of what is recorded, so that recording may be no help.
+            is_part: whether windows or filters leave a part of the recording out, so that recording may be no help.
         """
         if is_part:
             return f"{self.what} in this part of the trace"
@@ -78,14 +78,14 @@ COUNTERS = NotRecorded("counters that say so are not collected", Recordable.COUN
 
 
 LEAST_GAIN = "least_gain_percent"
-"""Evidence of findings that count only where a replay gains so much of a step [%]."""
+"""Evidence of findings that count only where a replay gains at least this share of a step [%]."""
 
 
 class CannotLookError(Exception):
     """A rule lacks what it needs.
 
     Args:
-        reason: what that is.
+        reason: the missing part.
     """
 
     def __init__(self, reason: str | NotRecorded) -> None:
@@ -93,7 +93,7 @@ class CannotLookError(Exception):
         self.reason = reason
 
     def text(self, job: JobFacts) -> str:
-        """Return what to say of it, with the options of the profiler that recorded the inputs."""
+        """Return the reason, with the options of the profiler that recorded the inputs."""
         if isinstance(self.reason, str):
             return self.reason
         if job.left_out and self.reason.besides == _TOGETHER:
@@ -102,7 +102,7 @@ class CannotLookError(Exception):
 
 
 def some(rows: Sequence[Row], lacking: str | NotRecorded) -> Sequence[Row]:
-    """Return rows of which a rule needs some.
+    """Return the rows; a rule needs at least one.
 
     Raises:
         CannotLookError: there are none.
@@ -126,16 +126,16 @@ class JobFacts:
     Args:
         text: one line for people.
         ranks: numbers of the ranks that have GPU work.
-        runs: how many jobs the inputs are; more than one: ranks are not compared.
+        runs: number of jobs in the inputs; with more than one, ranks are not compared.
         critical: the rank that the others wait for, or whose own work takes longest; None without GPU work.
-        step_ns: how long a step of it takes; without steps: its whole time.
+        step_ns: length of a step of the critical rank; without steps its whole time [ns].
         has_steps: whether there are steps.
         times: rank -> time of its agents that the budget divides [ns].
-        shares: rank -> part of the budget -> share of that time [%].
+        shares: rank -> part of the budget -> share of this time [%].
         recorder: the profiler that recorded it.
-        is_part: windows or filters leave a part of what is recorded.
-        left_out: how many ranks of the files filters leave out.
-        gpus: the models of the GPUs of its machines; one where all have the same.
+        is_part: whether windows or filters leave a part of the recording out.
+        left_out: number of ranks of the files that filters leave out.
+        gpus: models of the GPUs of the machines; a single one where all have the same.
     """
 
     text: str
@@ -157,26 +157,26 @@ class JobFacts:
         return "step" if self.has_steps else "time"
 
     def part(self, name: str) -> float:
-        """Return the share of a part of the budget in the time of the critical rank [%]; 0 where it has none."""
+        """Return the share of a part of the budget in the time of the critical rank [%]; 0 without this part."""
         return self.shares.get(self.critical or 0, {}).get(name, 0.0)
 
     def share(self, time: float) -> float:
-        """Return a time of the critical rank, of all its steps [ns], as a share of its time [%]."""
+        """Return a time of the critical rank over all its steps [ns] as a share of its whole time [%]."""
         whole = self.times.get(self.critical, 0) if self.critical is not None else 0
         return time * 100 / whole if whole else 0.0
 
 
 @frozen
 class Case:
-    """All that a rule looks at.
+    """The material of a rule.
 
     Args:
         job: facts of the job.
         tables: by name, divided by rank where they can be.
         limits: thresholds of the rule.
-        categories: what kernels do, by their names.
-        known: rows of tables that were looked at before.
-        known_of: table -> rank -> its rows, of such tables.
+        categories: categories of kernels, by their names.
+        known: rows of the tables that were read before.
+        known_of: table -> rank -> rows of the tables that were read rank by rank.
     """
 
     job: JobFacts
@@ -187,17 +187,17 @@ class Case:
     known_of: dict[str, dict[int | None, list[Row]]] = field(default_factory=dict)
 
     def rows(self, table: str) -> list[Row]:
-        """Return the rows of a table, which are not to be changed; none where it is missing."""
+        """Return the rows of a table, which must not be changed; none where the table is missing."""
         if table not in self.known and table in self.tables:
             columns = self.tables[table].columns
             self.known[table] = [dict(zip(columns, row, strict=True)) for row in self.tables[table]]
         return self.known.get(table, [])
 
     def problems(self, table: str, rule: str) -> list[Finding]:
-        """Return what an analysis found wrong.
+        """Return the problems that an analysis found.
 
         Raises:
-            CannotLookError: it could not tell.
+            CannotLookError: the analysis could not decide.
         """
         known = self.tables.get(table)
         findings = [finding for finding in (known.findings if known else ()) if finding.rule == rule]
@@ -212,10 +212,10 @@ class Case:
         return self.known_of[table].get(self.job.critical, [])
 
     def needs_steps(self) -> None:
-        """Make sure that what is looked at are steps without warm-up.
+        """Make sure that the tables cover steps without warm-up.
 
         Raises:
-            CannotLookError: it is not.
+            CannotLookError: they do not.
         """
         if not self.job.has_steps:
             count = len(self.rows("steps"))
@@ -223,7 +223,7 @@ class Case:
             raise CannotLookError(few if count else STEPS)
 
     def needs_known_calls(self) -> None:
-        """Make sure that it is known what most of the idle time of the critical rank is for.
+        """Make sure that the cause of most idle time of the critical rank is known.
 
         Raises:
             CannotLookError: it is not.
@@ -234,15 +234,15 @@ class Case:
             raise CannotLookError(HIP)
 
     def computing(self, table: str) -> list[Row]:
-        """Return the rows of the critical rank that are kernels which compute; no copies, no communication."""
+        """Return the rows of kernels of the critical rank that compute; no copies, no communication."""
         return [row for row in self.of_critical(table) if not is_communication(self.categories.of(row["name"]))]
 
     def of_compute(self, share: float) -> float:
-        """Return a share of the compute time of the critical rank [%] as one of a step of it."""
+        """Return a share of the compute time of the critical rank [%] as a share of its step [%]."""
         return share * self.job.part("compute") / 100
 
     def hot(self, kernels: Sequence[Row]) -> Iterator[tuple[Row, float, float]]:
-        """Yield kernels that take `least_percent` of the time of some, with their shares of that and of a step [%]."""
+        """Yield kernels with `least_percent` of the time of `kernels`, with their shares of it and of a step [%]."""
         every = sum(int(row["total_ns"]) for row in kernels)
         for row in kernels:
             share = int(row["total_ns"]) * 100 / every if every else 0.0
@@ -258,14 +258,14 @@ class Case:
         row: Row | None = None,
         lasts: str = "",
     ) -> Finding:
-        """Return what is found of the critical rank, with a usual step to look at, or of what a row is about.
+        """Return a finding about the critical rank, with a usual step to look at, or about a row.
 
-        The judge adds what the rule says of all its findings.
+        The judge adds the texts that all findings of the rule share.
 
         Args:
             text, gain_percent, evidence, confidence: as `Finding`.
             row: it has a rank, and maybe an agent.
-            lasts: column that says how long what starts at its `at_ns` lasts; empty: it says no time.
+            lasts: column with the duration of the event at `at_ns` of the row; empty: the row has no time.
         """
         step, window = self.example() if row is None else (None, window_of(row, lasts) if lasts else None)
         place = row or {"rank": self.job.critical}
@@ -282,11 +282,11 @@ class Case:
         )
 
     def sure(self, confidence: Confidence) -> Confidence:
-        """Return how sure a finding about time is: without steps it may be start-up."""
+        """Return the confidence of a finding about time: without steps it may be start-up."""
         return confidence if self.job.has_steps else Confidence.HINT
 
     def example(self, numbers: Container[int | None] = ()) -> Example:
-        """Return a step that takes as long as most, of these numbers if there are such: a place to look at."""
+        """Return a step of median length to look at, among those with these numbers if there are any."""
         rows = self.rows("steps")
         some = [row for row in rows if step_number(row["step"]) in numbers]
         steps = sorted(some or rows, key=lambda row: float(row["mean_ns"]))

@@ -1,6 +1,6 @@
 """Asks the rules: one pass over the ranks for all tables that they need, each rule in order, each cause once.
 
-Gains of findings are those of the job replayed without what they are about.
+The gain of a finding is the time that a replay of the job without its cause regains.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from rocpd.summary.time.overview import job_finding
 
 
 def replayed(finding: Finding, rule: Rule, replays: Callable[[], Replays]) -> Finding:
-    """Return a finding with what it gains by a replay; as it is where none can say that."""
+    """Return a finding with its gain by a replay, or unchanged where no replay gives one."""
     changes, first = rule.without(finding), rule.after(finding)
     if not changes:
         return finding
@@ -50,7 +50,7 @@ def replayed(finding: Finding, rule: Rule, replays: Callable[[], Replays]) -> Fi
         if rule.otherwise and predicted.gain - before < _NOTHING:
             action, changes = rule.otherwise
             predicted, finding = replays().predict([*first, *changes]), replace(finding, action=action)
-    except RocpdError:  # nothing of that in the steps that count
+    except RocpdError:  # nothing to change in the steps that count
         return finding
     if rule.is_bounded and predicted.gain * 100 > (finding.gain_percent or 0.0):
         return finding
@@ -69,11 +69,11 @@ def replayed(finding: Finding, rule: Rule, replays: Callable[[], Replays]) -> Fi
     )
 
 
-_NOTHING = 0.02  # of a step: gains no more than that are none
-_BEYOND = 2.0  # times: an effect that costs so much more than its cause has others
-USUAL = 2  # problems, or causes, that a job has
+_NOTHING = 0.02  # share of a step: smaller gains count as none
+_BEYOND = 2.0  # times: an effect that costs more than this beside its cause has other causes, too
+USUAL = 2  # problems, or causes, of a job
 _OF_JOB = frozenset({"budget", "ranks", "steps"})
-"""Tables that the facts of the job are read from."""
+"""Tables that hold the facts of the job."""
 
 
 def advise(
@@ -86,11 +86,11 @@ def advise(
     """Return advice.
 
     Args:
-        session: what to read.
+        session: the job.
         options: categories and step markers, as analyses take them.
-        path: thresholds, as `rocpd.advice.rule`.
+        path: file of thresholds, as `rocpd.advice.rule` reads it.
         progress: called with (time that passed, time that all takes) [ms].
-        inputs: what they are called in commands; None: by where their files are.
+        inputs: name of the inputs in commands; None: taken from the paths of their files.
 
     Raises:
         UsageError: as `thresholds`, or an option is invalid.
@@ -114,9 +114,9 @@ def tables_of_rules(rules: Mapping[str, Rule]) -> frozenset[str]:
 
 
 def questions(tables: Iterable[str]) -> dict[str, By | None]:
-    """Return analysis -> what it is divided by, of those that tables belong to; tables of no analysis are left out.
+    """Return analysis -> its division, for the analyses that tables belong to; tables of no analysis are left out.
 
-    It is divided as it is by itself, else by rank; None: it is not divided.
+    An analysis is divided by its default, else by rank; None: it is not divided.
     """
     analyses = known_analyses()
     analysis_of = tables_of(analyses)
@@ -150,11 +150,11 @@ def judge(
 
     Args:
         session: the job.
-        tables: of analyses by name, as `run.questions` divides them; of separate runs none that compare ranks.
+        tables: tables of analyses by name, divided as `questions` says; of separate runs none that compare ranks.
         rules: by id.
         limits: their thresholds.
-        categories: what kernels do.
-        inputs: what they are called in commands; None: by where their files are.
+        categories: categories of kernels.
+        inputs: name of the inputs in commands; None: taken from the paths of their files.
     """
     case = Case(job_of(session, tables), tables, {}, categories)
     problems: list[Finding] = []
@@ -189,39 +189,41 @@ def judge(
 
 
 def matters(finding: Finding, least: float) -> bool:
-    """Whether a finding may gain so much of a step [%], or costs no time."""
+    """Whether a finding may gain this share of a step [%], or costs no time."""
     return finding.gain_percent is None or finding.gain_percent >= least
 
 
 def _order(rules: Mapping[str, Rule], finding: Finding) -> tuple[bool, bool, float]:
-    """Sort what limits the others first, then by gain, last what costs no time; what asks for another program counts
-    half, so that the fault which the first screen names is the first advice, too."""
+    """Return the sort key of a finding: limits of the others first, then by gain, last findings that cost no time.
+
+    Changes of the program count half, so that the fault which the first screen names is the first advice, too.
+    """
     counts = 1.0 if rules[finding.rule].is_fault else 0.5
     return finding.rule != _FIRST, finding.gain_percent is None, -counts * (finding.gain_percent or 0.0)
 
 
 def _goes_beyond(effect: Explained) -> bool:
-    """Whether a replay without an effect gains far more than one without its cause, which then does not explain it."""
+    """Whether a replay without an effect gains far more than one without its cause, then not its only cause."""
     finding, cause = effect.finding, effect.cause
     are_replayed = finding.regained_by is not None and cause.regained_by is not None
     return are_replayed and (finding.gain_percent or 0.0) > _BEYOND * (cause.gain_percent or 0.0)
 
 
 def _gaining(finding: Finding, rule: Rule, replays: Callable[[], Replays] | None) -> Finding:
-    """Return a finding with what a replay says that it gains, where there is one."""
+    """Return a finding with its gain by a replay, where there is a replay."""
     if replays is None:
         return finding
     return each_for_itself(f"gain of {rule.id}", partial(replayed, finding, rule, replays), lambda _: finding)
 
 
 def _is_confirmed(finding: Finding, rule: Rule, replays: Callable[[], Replays] | None) -> bool:
-    """Whether a replay gains as much as a finding has to gain."""
+    """Whether a replay confirms the least gain that a finding needs."""
     gaining = _gaining(finding, rule, replays)
     return gaining.regained_by is not None and (gaining.gain_percent or 0.0) >= float(str(finding.evidence[LEAST_GAIN]))
 
 
 def _name_of(session: Federation) -> str:
-    """Return what the inputs are called in commands: the file, or the folder of all files; else JOB."""
+    """Return the name of the inputs in commands: the file, or the folder of all files; else JOB."""
     paths = [rank.opening.path for rank in session.ranks]
     if len(set(paths)) == 1:
         return shlex.quote(str(paths[0]))
@@ -230,7 +232,7 @@ def _name_of(session: Federation) -> str:
 
 
 def _named(finding: Finding, name: str) -> Finding:
-    """Return a finding whose commands name the inputs, and its rank and step where they ask for one."""
+    """Return a finding whose commands name the inputs, and its rank and step in place of N."""
     said = {_JOB: name}
     if finding.rank is not None:
         said["--rank N"] = f"--rank {finding.rank}"
@@ -264,7 +266,7 @@ def answers(rule: Rule, case: Case) -> list[Finding]:
 
 
 def _elsewhere(rule: Rule, case: Case, finding: Finding) -> str:
-    """Say which ranks a rule finds the same of, where it names the critical one alone; nothing where no other is."""
+    """Return words on the ranks that share a finding about the critical one; empty where there are no others."""
     if "together" in finding.evidence or not re.search(rf"\brank {case.job.critical}\b", finding.text):
         return ""
     ranks = [rank for rank in case.job.ranks if rank == finding.rank or _is_found(rule, case, rank)]
@@ -277,7 +279,7 @@ def _elsewhere(rule: Rule, case: Case, finding: Finding) -> str:
 
 
 def _is_found(rule: Rule, case: Case, rank: int) -> bool:
-    """Whether a rule finds something of a rank, were it the critical one."""
+    """Whether a rule would find something on a rank if it were the critical one."""
     with suppress(CannotLookError):
         findings = rule.look(replace(case, job=replace(case.job, critical=rank)))
         return any(each.rank == rank and re.search(rf"\brank {rank}\b", each.text) for each in findings)
@@ -288,7 +290,7 @@ def job_of(session: Federation, tables: Mapping[str, Summary]) -> JobFacts:
     """Return the facts of a job.
 
     Args:
-        session: what was read.
+        session: the job.
         tables: `budget` by rank, `ranks` and `steps`, as far as they are known.
     """
     shares, times = defaultdict[int, dict[str, float]](dict), Counter[int]()
@@ -320,7 +322,7 @@ def job_of(session: Federation, tables: Mapping[str, Summary]) -> JobFacts:
 def _critical_rank(
     session: Federation, tables: Mapping[str, Summary], shares: Mapping[int, Mapping[str, float]]
 ) -> int | None:
-    """Return the rank that holds the others up, or else the one that spends least time in exposed communication."""
+    """Return the rank that holds the others up, or else the rank with least exposed communication."""
     findings = tables["ranks"].findings if "ranks" in tables else ()
     guilty = (each for each in findings if each.rule == STRAGGLER and each.verdict is Verdict.PROBLEM)
     if blamed := next(guilty, None):
@@ -332,11 +334,11 @@ def _critical_rank(
 
 
 def report_once(findings: Sequence[Finding], rules: Mapping[str, Rule]) -> tuple[list[Finding], list[Explained]]:
-    """Divide findings into those that stand for themselves and those that one of these explains, in their order.
+    """Divide findings into those that stand alone and those that another finding explains, in their order.
 
     Args:
         findings: problems.
-        rules: by id; they say what explains what.
+        rules: by id; they know which findings explain others.
     """
 
     def explains(cause: Finding, other: Finding) -> bool:

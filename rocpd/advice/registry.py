@@ -1,4 +1,4 @@
-"""Which rules there are, in the order in which they look, and what is said of each."""
+"""The rules in the order in which they look, and their descriptions."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ RULES: tuple[Rule, ...] = (
     kernels.KERNEL_ATOMICS,
     kernels.KERNEL_MATRIX_IDLE,
 )
-"""The rules that are built in; `trace.incomplete` is the first: what is not recorded limits all others."""
+"""The built-in rules; `trace.incomplete` is the first, since a gap in the recording limits all others."""
 
 
 def known_rules() -> dict[str, Rule]:
-    """Return RULES and those of installed packages by id; one of ours can't be replaced.
+    """Return RULES and the rules of installed packages by id; a built-in one can't be replaced.
 
     Raises:
-        RocpdError: an entry point that names no `Rule`.
+        RocpdError: an entry point does not name a `Rule`.
     """
     others = (rule for _, rule in entries.added(ENTRY_POINTS, Rule, _no_rule))
     return {rule.id: rule for rule in (*others, *RULES)}
@@ -70,10 +70,10 @@ def listed() -> Iterator[str]:
 
 
 def explained(name: str) -> Iterator[str]:
-    """Yield what a rule asks, needs and decides by.
+    """Yield the question, needs and thresholds of a rule.
 
     Raises:
-        UsageError: there is none of that name.
+        UsageError: there is no rule of this name.
     """
     rules = known_rules()
     if name not in rules:
@@ -94,5 +94,5 @@ def explained(name: str) -> Iterator[str]:
 
 
 def fires(rule: Rule) -> str:
-    """Return when a rule fires, with its thresholds."""
+    """Return the condition under which a rule fires, with its thresholds."""
     return rule.fires.format_map({each.name: f"{each.value:g}" for each in rule.thresholds})

@@ -1,4 +1,4 @@
-"""Rules of advice and their thresholds, which a file of the user can replace. Never judges."""
+"""Rules of advice and their thresholds, which a file of the user can replace. Does not judge."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from rocpd.replay.changes import Change
 from rocpd.summary.findings import Finding
 
 ENTRY_POINTS = "rocpd.rules"
-"""Entry point group; each one names a `Rule`."""
+"""Entry point group; each entry point names a `Rule`."""
 
 
 @frozen
 class Threshold:
-    """A number that decides; `--thresholds` replaces it.
+    """A number that a rule compares with; `--thresholds` replaces it.
 
     Args:
         name: within the rule; ends in its unit.
-        value: unless said otherwise.
-        doc: what it is compared with.
+        value: the default.
+        doc: the quantity that is compared with it.
     """
 
     name: str
@@ -39,14 +39,14 @@ class Need:
 
     Args:
         table: its name.
-        without: why the rule can't look where there is no such table: what is not recorded, and how it would be.
+        without: reason why the rule can't look without the table: what is not recorded, and how to record it.
     """
 
     table: str
     without: str | NotRecorded
 
     def text(self, recorder: TraceProfiler = ROCPROFV3) -> str:
-        """Return why, with the options of a profiler."""
+        """Return the reason, with the options of a profiler."""
         return self.without if isinstance(self.without, str) else self.without.text(recorder)
 
 
@@ -61,20 +61,19 @@ class Rule:
     Args:
         id: word that stays the same.
         asks: the question, in a few words.
-        fires: when it finds a problem, and how much it may gain; thresholds as `{name}`.
+        fires: condition of a problem, and how much it may gain; thresholds as `{name}`.
         look: judges a case.
-        needs: what it reads; without one of them it can't look.
-        thresholds: numbers that decide.
-        explains: whether a finding of this rule is why there is another finding, which then is not reported by itself.
-        without: changes with which the job is replayed to say what a finding of this rule gains; nothing: no replay
-            can say it.
-        after: changes that come before these: a finding gains what those of `without` regain once these are made.
-        otherwise: action, and changes, of findings for which these gain nothing.
-        shown_by, action, reference: of its findings that say nothing else, as `Finding`.
-        is_fault: whether its findings are about what takes longer than its equals, other ranks or steps; the others
-            ask for another program, which seldom gains all that it may.
-        is_bounded: whether nobody gains more than the time that a finding is about, whatever a replay says.
-        besides: further tables that it reads, where there are such.
+        needs: tables that it reads; without one of them it can't look.
+        thresholds: numbers that it compares with.
+        explains: whether a finding of this rule causes another finding, which then is not reported by itself.
+        without: changes to replay the job with, which regain the gain of a finding; none: no replay can give it.
+        after: changes to make before `without`; a finding gains only what `without` regains on top of them.
+        otherwise: action and changes for findings whose `without` gains nothing.
+        shown_by, action, reference: defaults for its findings, as in `Finding`.
+        is_fault: whether its findings are about ranks or steps that take longer than their equals; other findings
+            ask for another program, which seldom gains as much as it may.
+        is_bounded: whether the time that a finding is about bounds its gain, whatever a replay says.
+        besides: further tables that it reads where they exist.
     """
 
     id: str
@@ -95,7 +94,7 @@ class Rule:
     after: Callable[[Finding], Sequence[Change]] = lambda _: ()
 
     def found(self, case: Case) -> Iterator[Finding]:
-        """Yield the problems that it finds, with what it says of all of them. Raises `CannotLookError`."""
+        """Yield the problems that it finds, with the texts that all its findings share. Raises `CannotLookError`."""
         for finding in self.look(case):
             yield replace(
                 finding,
@@ -107,10 +106,10 @@ class Rule:
 
 
 COMMON = (Threshold("least_percent", 2.0, "findings that may gain less of a step are only named, after the others"),)
-"""Thresholds of all rules together."""
+"""Thresholds that all rules share."""
 
 ALL = "all"
-"""The name of `COMMON` in files."""
+"""The name of `COMMON` in files of thresholds."""
 
 
 Limits: TypeAlias = Mapping[str, Mapping[str, float]]
@@ -122,11 +121,11 @@ def thresholds(rules: Mapping[str, Rule], path: Path | None = None) -> Limits:
 
     Args:
         rules: by id.
-        path: TOML: a table for each rule, as `[gpu.starved]`, with `name = number`; `[all]` for those of all rules.
+        path: TOML: a table for each rule, as `[gpu.starved]`, with `name = number`; `[all]` for shared thresholds.
 
     Raises:
-        InputError: the file can't be read, or is no TOML.
-        UsageError: it names no rule or threshold, or gives it no number.
+        InputError: the file can't be read, or is not TOML.
+        UsageError: it names an unknown rule or threshold, or a value that is not a number.
     """
     values = {rule.id: {each.name: each.value for each in rule.thresholds} for rule in rules.values()}
     values[ALL] = {each.name: each.value for each in COMMON}
@@ -143,7 +142,7 @@ def thresholds(rules: Mapping[str, Rule], path: Path | None = None) -> Limits:
 
 
 def _given(path: Path) -> Iterator[tuple[str, str, object]]:
-    """Yield rule, name and value of what stands in a file."""
+    """Yield rule, name and value of each entry of a file."""
     try:
         document = tomllib.loads(path.read_text("utf-8"))
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Rules on what should be equal and is not: the work of ranks, the times of steps, the clocks of GPUs."""
+"""Rules on things that should be equal and are not: the work of ranks, the times of steps, the clocks of GPUs."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ def _rank_imbalance(case: Case) -> Iterator[Finding]:
 
 
 def _as_others(finding: Finding) -> Sequence[Change]:
-    """Return the change that makes a rank as its peers; of several no replay says what they would take as the others.
+    """Return the change that makes a rank like its peers; none for several ranks, as no replay knows their usual time.
 
-    A stage of a pipeline with more layers compares with nothing but itself.
+    A stage of a pipeline with more layers has no peers to compare it with.
     """
     return [] if finding.rank is None else [without("rank", finding.rank)]
 
@@ -73,7 +73,7 @@ _COMPARE = (
     "Compare it with the others: `rocpd diff JOB --step N --against others` says which part of the step, which kernels "
     "and which ranks take longer"
 )
-_CLOCK_DIFFERS = 0.97  # of that in other steps: below it the clock is lower
+_CLOCK_DIFFERS = 0.97  # of the clock in other steps: below this it counts as lower
 _IN_STEP = {
     "compute": ". {clock}Look for other processes on the GPU where all kernels take longer; where some do, at their "
     "grids.",
@@ -82,7 +82,7 @@ _IN_STEP = {
     IDLE: "; `rocpd summary idle-calls JOB --step N` what the host does meanwhile: input, checkpoint, allocation, "
     "garbage collection.",
 }
-"""Part that grew most in a slow step -> where to look besides."""
+"""Part that grew most in a slow step -> further places to look."""
 
 
 _IN_PAUSE = (
@@ -108,7 +108,7 @@ def _step_outlier(case: Case) -> Iterator[Finding]:
 
 
 def _pauses(case: Case, late: Sequence[Row], usual: float, total: float) -> Finding:
-    """Return the time between steps that is far longer than usual; a replay counts it to the step that it delays."""
+    """Return the finding of far longer pauses between steps; a replay counts a pause to the step that it delays."""
     pauses = [float(row["period_ns"]) - float(row["mean_ns"]) for row in late]
     longest, row = max(zip(pauses, late, strict=True), key=lambda each: each[0])
     text = pause_after(str(row["step"]), longest, usual) + (f"; so after {len(late) - 1} more" if len(late) > 1 else "")
@@ -139,12 +139,12 @@ def _slow_steps(case: Case, slow: Sequence[Row], typical: float, total: float, c
 
 
 def _then(case: Case, worst: Row) -> str:
-    """Return what to look at in a slow step besides, by what takes longer in it."""
+    """Return further advice for a slow step, by the part that grew most in it."""
     return _IN_STEP.get(worst["grew"] or IDLE, "").format(clock=_clock_in(case, worst))
 
 
 def _clock_in(case: Case, step: Row) -> str:
-    """Say how the clocks of the GPUs, or of the rank that makes a step slow, were in it, beside other steps."""
+    """Return a sentence on the clocks of the GPUs, or of the rank that slows a step, in it and in other steps."""
     number = re.search(r"\d+", str(step["step"]))
     clocks = [
         (str(row["step"]) == number[0], float(row["mean_over_time"]))
@@ -164,7 +164,7 @@ def _clock_in(case: Case, step: Row) -> str:
 
 
 def _meanwhile(row: Row, step: str, named: int | None) -> str:
-    """Say what grew most in a step, on which rank; `named`: the rank that is said to be slowest."""
+    """Return words for the part that grew most in a step, and its rank unless it is `named`, the slowest."""
     if row["grew"] is None:
         return ""
     rank, host, ranks = row["grew_rank"], row["grew_host"], row["grew_ranks"]
@@ -174,7 +174,7 @@ def _meanwhile(row: Row, step: str, named: int | None) -> str:
 
 
 def _usual_steps(finding: Finding) -> Sequence[Change]:
-    """Return the changes that make slow steps usual; nothing where their markers have no numbers."""
+    """Return the changes that make slow steps take the usual time; none where their markers have no numbers."""
     steps = finding.evidence["steps"]
     numbers = [re.search(r"\d+", str(step)) for step in steps] if isinstance(steps, list) else []
     return [without("step", number[0]) for number in numbers if number]
@@ -248,13 +248,13 @@ def _slowing(case: Case, clocks: Sequence[Row]) -> Iterator[Finding]:
 
 
 def _losing(case: Case, row: Row, text: str, evidence: Mapping[str, object], lost: float) -> Finding:
-    """Return what is wrong with the clock of one GPU, which loses this share of its computing."""
+    """Return the finding on the clock of a GPU that loses the share `lost` of its compute time."""
     compute = case.job.shares.get(row["rank"], {}).get("compute", 100.0)
     return replace(case.finding(text, compute * lost, evidence, row=row), window=case.example().window)
 
 
 def _lost(row: Row) -> float:
-    """Return by which share a clock is below its highest on average."""
+    """Return the share by which the mean of a clock is below its highest value."""
     return 1 - float(row["mean"]) / float(row["max"])
 
 

@@ -33,7 +33,7 @@ from rocpd.summary.findings import Confidence, Finding
 
 EXPOSED = "exposed-communication"
 MORE_WORK_PERCENT = LOWER_PERCENT = 1.0
-"""A rank with so many more work-items is late because it has more to do; one whose clock is so much lower by that."""
+"""A rank with this many more work-items is late for more work; a rank whose clock is this much lower, for the clock."""
 
 _REGULAR = 3  # steps equally far apart
 
@@ -86,7 +86,7 @@ def _comm_straggler(case: Case) -> Iterator[Finding]:
 
 
 def _late_in(finding: Finding) -> Container[int | None]:
-    """Return the numbers of the steps in which a straggler is late; nothing: in any."""
+    """Return the numbers of the steps in which a straggler is late; empty: any step."""
     stalls, since = finding.evidence.get("stalls"), finding.evidence.get("since_step")
     return stalls if isinstance(stalls, list) else range(since, sys.maxsize) if isinstance(since, int) else ()
 
@@ -113,20 +113,20 @@ def _straggler_action(case: Case, finding: Finding) -> str:
         these, which = "these GPUs", f"--rank {listed(ranks)}"
     steps = sorted(number for number in _numbers_of_steps(case) if number is not None)
     since = evidence.get("since_step")
-    if steps and isinstance(since, int):  # beside other ranks it is slow for a while, beside itself since then
+    if steps and isinstance(since, int):  # beside other ranks it is slow for a while, beside its own past since then
         which = f"--step {since}-{steps[-1]} --against {steps[0]}-{since - 1}"
     clock = _ANY_CLOCK if lower is None else _SAME_CLOCK
     return _SLOWER.format(clock=clock, these=these, which=which, since="" if since is None else " since then")
 
 
 def _numbers_of_steps(case: Case) -> list[int | None]:
-    """Return the numbers of the steps after warm-up, as they came; None of those that have none."""
+    """Return the numbers of the steps after warm-up in order of time; None for a step without number."""
     steps = sorted((row for row in case.rows("steps") if not row["is_warm_up"]), key=lambda row: int(row["at_ns"]))
     return [step_number(row["step"]) for row in steps]
 
 
 def has_more_work(finding: Finding) -> bool:
-    """Whether a straggler is late because it has more to do than others."""
+    """Whether a straggler is late because it has more work than others."""
     more = finding.evidence.get("more_work_items_percent")
     return isinstance(more, float) and more >= MORE_WORK_PERCENT
 
@@ -210,7 +210,7 @@ COMM_EXPOSED = Rule(
     look=_comm_exposed,
     without=lambda _: [OVERLAPPED["comm"]],
     otherwise=(_SEND_LESS, [FREE["collective"]]),
-    is_bounded=True,  # who comes next may need what is exchanged, which replays don't know
+    is_bounded=True,  # the next operations may need the exchanged data, which replays don't know
     needs=(Need("budget", KERNELS), Need("communication", COMMUNICATION), Need(EXPOSED, COMMUNICATION)),
     thresholds=(Threshold("least_percent", 10.0, "share of the step, the mean of the ranks"),),
     shown_by="rocpd summary budget exposed-communication exposed-parts JOB",
@@ -274,14 +274,14 @@ def _comm_slow(case: Case) -> Iterator[Finding]:
 
 
 def _in_steps(case: Case, slow: SlowCollectives) -> list[int]:
-    """Return the numbers of the steps in which collectives are slow; nothing where they are so in all, or unknown."""
+    """Return the numbers of the steps in which collectives are slow; empty where all are slow, or where unknown."""
     numbers = _numbers_of_steps(case)
     some = [numbers[at] for at in slow.periods(len(numbers))] if case.job.has_steps else []
     return [number for number in some if number is not None] if len(some) < len(numbers) else []
 
 
 def _which(steps: Sequence[int]) -> str:
-    """Say in which steps something is so; nothing without steps."""
+    """Return words for the steps of a finding; empty without steps."""
     if not steps:
         return ""
     listing = few_steps(steps)
@@ -291,7 +291,7 @@ def _which(steps: Sequence[int]) -> str:
 
 
 def _comm_slow_explains(cause: Finding, other: Finding) -> bool:
-    """Whether it explains another finding: communication that is exposed for longer, or slow steps."""
+    """Whether slow collectives explain another finding: communication that is exposed for longer, or slow steps."""
     gain, other_gain = cause.gain_percent or 0.0, other.gain_percent or 0.0
     if other.rule == "comm.exposed":
         return gain * 3 >= other_gain

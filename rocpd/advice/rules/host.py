@@ -1,4 +1,4 @@
-"""Rules on GPUs that idle because of what their host does."""
+"""Rules on GPUs that idle because of their host."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ def _gpu_starved(case: Case) -> Iterator[Finding]:
 
 
 def _waiting_for_work(case: Case) -> Iterator[Finding]:
-    """Yield the marker in which the host works in most steps while the GPU has nothing to do."""
+    """Yield a finding for the marker in which the host works in most steps while the GPU idles."""
     steps = sum(not row["is_warm_up"] for row in case.rows("steps")) if case.job.has_steps else 0
     for row in case.of_critical("idle-calls"):
         share = case.job.share(int(row["idle_ns"]))
-        in_most = 0 < int(row["longest_ns"]) * steps <= 2 * int(row["idle_ns"])  # else it is a stall of some
+        in_most = 0 < int(row["longest_ns"]) * steps <= 2 * int(row["idle_ns"])  # else it is a stall of some steps
         if row["cause"] == HOST and row["name"] and in_most and share >= case.limits["least_work_percent"]:
             which = f"the GPU of rank {case.job.critical}"
             text = f"{which} idles {share:.1f} % of the time while its host is in {row['name']}"
@@ -71,7 +71,7 @@ def _waiting_for_work(case: Case) -> Iterator[Finding]:
 
 
 def _waiting_for_launches(case: Case) -> Iterator[Finding]:
-    """Yield that the GPU idles while its host launches, which a replay has to confirm: what idles may wait anyway."""
+    """Yield the finding that the GPU idles while its host launches; a replay must confirm it: it may wait anyway."""
     idle = {row["cause"]: row for row in case.of_critical("idle")}
     row = idle.get(HostCall.LAUNCH.value)
     share = float(row["span_percent"]) if row else 0.0
@@ -101,7 +101,7 @@ GPU_STARVED = Rule(
         Threshold("least_launch_percent", 4.0, "the same while its host launches, where a replay gains enough"),
         Threshold(LEAST_GAIN, 3.0, "share of a step that the replay gains in which launches take no time"),
     ),
-    # There would be work to hide communication behind, were it launched.
+    # With earlier launches there would be work to hide communication behind.
     explains=lambda cause, other: other.rule == "comm.exposed" and _gain(cause) > _gain(other),
     shown_by="rocpd summary idle idle-calls JOB --by rank",
 )
@@ -188,7 +188,7 @@ SYNC_CALLS = Rule(
     without=lambda finding: [without_calls(finding.evidence)],
     needs=(Need("kernels", KERNELS), Need("idle-calls", KERNELS)),
     thresholds=(Threshold("least_idle_percent", 5.0, "share of the time of the critical rank"),),
-    # After each wait the host has to launch anew while the GPU idles.
+    # After each wait the GPU idles until the host has launched again.
     explains=lambda cause, other: other.rule == "gpu.starved" and 2 * _gain(cause) >= _gain(other),
     shown_by="rocpd summary idle-calls JOB --by rank",
     action="Wait less often: leave out hipDeviceSynchronize between kernels, let streams wait for events "

@@ -1,4 +1,4 @@
-"""Rules on kernels: grids, registers, times from run to run; by hardware counters what limits those that take most."""
+"""Rules on kernels: grids, registers, times from run to run, and the limits of hot kernels by hardware counters."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _kernel_grid(case: Case) -> Iterator[Finding]:
 
 
 def _empty(row: Row, case: Case) -> float:
-    """Return which part of the compute units has nothing to do, on average; 0 where that is not worth saying."""
+    """Return the mean share of the compute units without work; 0 where it is not worth reporting."""
     groups, units = int(row["groups"] or 0), int(row["compute_units"] or 0)
     if not units or not groups:
         return 0.0
@@ -123,7 +123,7 @@ KERNEL_OCCUPANCY = Rule(
 
 
 def _in_all(kernels: Sequence[Row], column: str, rows: Sequence[Row]) -> tuple[int, int, float]:
-    """Return what a column of some kernels adds up to, the compute time of all [ns], and the share of that [%]."""
+    """Return the sum of a column over `kernels`, the compute time of all rows [ns], and the share of it [%]."""
     time, every = sum(int(row[column]) for row in kernels), sum(int(row["total_ns"]) for row in rows)
     return time, every, time * 100 / every if every else 0.0
 
@@ -244,7 +244,7 @@ KERNEL_FIRST_TOUCH = Rule(
 
 
 _LEAST_PERCENT = Threshold("least_percent", 5.0, "share of the compute time of the critical rank")
-"""Kernels that take less are not looked at."""
+"""Kernels that take less are skipped."""
 
 _HOT = "with {least_percent} % of the compute time of the critical rank or more"
 
@@ -254,9 +254,9 @@ class _HotKernel(NamedTuple):
 
     Args:
         name: in full.
-        category: what it does, in small letters.
-        metrics: of its counters, by name.
-        peaks: of the same.
+        category: its category, in lower case.
+        metrics: values of its counter metrics, by name.
+        peaks: peaks of these metrics.
         limits: thresholds of the rule.
     """
 
@@ -275,7 +275,7 @@ class _Metrics(NamedTuple):
 
 
 class _Limited(NamedTuple):
-    """The limit of a kernel: words that go on a sentence, numbers by name, and what to do, where it depends on that."""
+    """The limit of a kernel: the rest of a sentence, numbers by name, and the action, where it depends on the limit."""
 
     says: str
     evidence: Mapping[str, float]
@@ -291,13 +291,13 @@ def _rule(
     *thresholds: Threshold,
     action: str | None = None,
 ) -> Rule:
-    """Return a rule that judges kernels which take much time.
+    """Return a rule that judges hot kernels.
 
     Args:
         id, asks, action: as in `Rule`.
-        fires: which kernels it finds; no full stop.
-        read: metrics that a kernel has to have.
-        judge: says what is wrong with a kernel; None: nothing.
+        fires: description of the kernels that it finds; no full stop.
+        read: metrics that a kernel needs to be judged.
+        judge: returns the limit of a kernel; None: no problem.
         thresholds: beside `least_percent`.
     """
 
@@ -324,10 +324,10 @@ def _rule(
 
 
 def _hot_kernels(case: Case, panel: str, names: tuple[str, ...]) -> Iterator[tuple[_HotKernel, float, float]]:
-    """Yield the kernels with some metrics of a panel, those with most time first, with shares as `Case.hot`.
+    """Yield the kernels that have these metrics of a panel, hottest first, with shares as `Case.hot`.
 
     Raises:
-        CannotLookError: no kernel that takes much time has all of them.
+        CannotLookError: no hot kernel has all of them.
     """
     values: dict[str | None, dict[str, float]] = {}
     peaks: dict[str | None, dict[str, float | None]] = {}
@@ -487,7 +487,7 @@ _LACKS = {
         "Make work-groups larger: a compute unit holds few of them, however small they are.",
     ),
 }
-"""Metric -> what work-groups wait for, and what to do."""
+"""Metric -> the resource that work-groups wait for, and what to do."""
 _ON_PURPOSE = ("Insufficient SIMD VGPRs", "Insufficient CU LDS")
 
 

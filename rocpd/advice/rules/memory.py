@@ -1,4 +1,4 @@
-"""Rules on memory: what steps allocate, what they leave behind, and copies that are slow, small, or make hosts wait."""
+"""Rules on memory: allocations of steps, leaks, and copies that are slow, small, or make hosts wait."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rocpd.summary.memory.memory import LEAK
 from rocpd.table.human import readable
 
 POOLED = ("hipMallocAsync", "hipMallocFromPoolAsync")
-"""Calls that take memory from a pool: what would be advised is done."""
+"""Calls that allocate from a pool: they already follow the advice."""
 
 _SITES = "rocpd summary allocation-sites memory-steps JOB"
 
@@ -31,9 +31,9 @@ def _alloc_steady(case: Case) -> Iterator[Finding]:
 
 
 def _gain_without_calls(case: Case, finding: Finding) -> float | None:
-    """Return the share of the time that calls take which would not be made [%]; None where it is not known.
+    """Return the share of time in avoidable calls [%]; None where it is not known.
 
-    No more than the GPU idles: what the host saves while the GPU works gains nothing.
+    At most the idle time of the GPU: time that the host saves while the GPU works gains nothing.
     """
     where = finding.evidence["call"], finding.evidence["marker"]
     rows = [row for row in case.of_critical("allocation-sites") if (row["call"], row["marker"]) == where]
@@ -73,7 +73,7 @@ def _memory_leak(case: Case) -> Iterator[Finding]:
 
 
 def _steps_to_full(case: Case, finding: Finding) -> float | None:
-    """Return how many more steps there is memory for on the fullest GPU; None: what it has is not known."""
+    """Return the number of steps until the fullest GPU has no memory left; None where its memory is not known."""
     held, ranks, steps = (finding.evidence[name] for name in ("held_bytes", "ranks", "steps"))
     rooms = [int(row["capacity_bytes"]) - int(row["peak_bytes"]) for row in _gpus(case)]
     is_known = rooms and isinstance(held, int) and isinstance(ranks, int) and isinstance(steps, int) and held > 0
@@ -81,7 +81,7 @@ def _steps_to_full(case: Case, finding: Finding) -> float | None:
 
 
 def _gpus(case: Case) -> list[Row]:
-    """Return what GPUs hold at most, and can hold, as far as both are known."""
+    """Return the rows with peak and capacity of the memory of GPUs, where both are known."""
     return [row for row in case.rows("memory") if row["level"] == "REAL" and row["capacity_bytes"]]
 
 
@@ -134,7 +134,7 @@ _PIN = (
     "and .to(device, non_blocking=True)."
 )
 _WITH_HOST = ("MEMORY_COPY_HOST_TO_DEVICE", "MEMORY_COPY_DEVICE_TO_HOST")
-_LARGE = tuple(size_label(number) for number in (3, 4, 5))  # above 1 MiB: smaller ones are slow by nature
+_LARGE = tuple(size_label(number) for number in (3, 4, 5))  # above 1 MiB: smaller copies are slow by nature
 
 
 def _copy_blocking(case: Case) -> Iterator[Finding]:

@@ -52,7 +52,7 @@ _DO: Mapping[str, tuple[Recordable | None, str]] = {
         "or chronyd, no suspend",
     ),
 }
-"""Check -> what would have to be recorded, which the profiler has options for, and what else to do."""
+"""Check -> the kind of events to record, for which the profiler has options, and what else to do."""
 
 
 def _trace_action(check: str, recorder: TraceProfiler) -> str:

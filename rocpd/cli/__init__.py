@@ -1,7 +1,7 @@
 """The command line: commands are listed in `commands.COMMANDS`.
 
-Nothing here or in a command's module may import apsw, rich, pandas, pyarrow or sqlglot before the command runs:
-`rocpd --help` has to be quick. Nothing at all is imported before Ctrl-C is handled.
+Nothing here or in a command's module may import apsw, rich, pandas, pyarrow or sqlglot before the command runs, so
+that `rocpd --help` is quick. Nothing at all is imported before Ctrl-C is handled.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from rocpd.cli.commands import Commands
 else:
-    import _signal as signal  # built in; `signal` imports others, during which nothing handles Ctrl-C
+    import _signal as signal  # built in; `signal` imports other modules, and Ctrl-C meanwhile would have no handler
 
 _PROGRAM = "rocpd"
 _COMPLETE = "_ROCPD_COMPLETE"  # environment variable through which the shell asks for completions
@@ -26,14 +26,14 @@ _COMPLETE = "_ROCPD_COMPLETE"  # environment variable through which the shell as
 def start(*words: str) -> NoReturn:
     """Run the command line of this process, with `words` before its arguments, and exit.
 
-    Where the locale makes Python take arguments and names of files for something else than UTF-8, and PYTHONUTF8=0
-    keeps it at that, Python starts again in its UTF-8 mode: texts in SQL, in files and in names are to be compared.
+    Where the locale makes Python decode arguments and names of files by another encoding than UTF-8, even under
+    PYTHONUTF8=0, Python starts again in its UTF-8 mode: texts in SQL, in files and in names have to compare.
     """
     _let_ctrl_c_end_at_once()
     if sys.getfilesystemencoding() != "utf-8":
         os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
     arguments = [*words, *sys.argv[1:]]
-    if arguments[:1] != ["record"]:  # which hands its environment on
+    if arguments[:1] != ["record"]:  # `record` hands its environment on
         # numpy's linear algebra, unused here, starts threads; where it can't, it writes to stderr and sends SIGINT.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     sys.exit(run(arguments, is_own_process=True))
@@ -42,11 +42,11 @@ def start(*words: str) -> NoReturn:
 def run(arguments: Sequence[str], *, is_own_process: bool = False) -> int:
     """Run one command line.
 
-    Handlers of SIGINT, SIGTERM and SIGHUP stay set: what the interpreter still does is interrupted quietly, too.
+    Handlers of SIGINT, SIGTERM and SIGHUP stay set, so that signals at the end of the interpreter are quiet, too.
 
     Args:
         arguments: without the program's name.
-        is_own_process: the process does nothing else.
+        is_own_process: whether the process does nothing else.
 
     Returns:
         the exit code, one of `rocpd.base.Exit`; 130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP.
@@ -80,12 +80,12 @@ def run(arguments: Sequence[str], *, is_own_process: bool = False) -> int:
 
 
 def _let_ctrl_c_end_at_once() -> None:
-    if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:  # as in a script's background
+    if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:  # ignored by scripts in the background
         signal.signal(signal.SIGINT, _end_at_once)
 
 
 def _end_at_once(_signal: int, _frame: object) -> None:
-    """Handle Ctrl-C before and after a command: nothing has been or is being written."""
+    """Handle Ctrl-C before and after a command, when nothing is being written."""
     os.write(2, b"rocpd: interrupted; nothing partial is left\n")
     os._exit(128 + signal.SIGINT)
 

@@ -1,5 +1,5 @@
-"""`rocpd advise`: what to do about what costs time; `rocpd whatif`: how long a step would take without it; and
-`rocpd report`: what analyses say of a job as one file, for people who did not run it.
+"""`rocpd advise`: causes of lost time and what to do about them; `rocpd whatif`: how long a step would take without
+them; `rocpd report`: the analyses of a job as one file, for people who did not run it.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def advise(
 
 
 def _write_rules(name: str | None, output: TableOptions) -> None:
-    """Write what one rule is, None: the list of all."""
+    """Write the description of a rule; None: the list of all."""
     from rocpd.advice.registry import explained, listed
 
     lines = list(explained(name) if name else listed())
@@ -246,7 +246,7 @@ def report(
 def _base(
     chosen: ReportChoice, inputs: Inputs, selection: SelectionOptions, execution: Execution, asked: Options
 ) -> ReportBase:
-    """Return what the job is compared with: what is selected of it is selected of that, too."""
+    """Return the base of the comparison, with the same selection as the job."""
     from rocpd.base.stages import InTurn
     from rocpd.compare.baseline import is_baseline
     from rocpd.compare.options import DiffMetric
@@ -268,12 +268,12 @@ def _base(
 
 
 def _seen_from(folder: Path, paths: Iterable[str]) -> list[str]:
-    """Return paths as they are from the folder of the report: a notebook runs there, and moves with its job."""
+    """Return paths relative to the folder of the report: a notebook runs there, and moves with its job."""
     return [os.path.relpath(path, folder) if Path(path).exists() else path for path in paths]
 
 
 def _python(paths: Sequence[str], selection: SelectionOptions, skip_bad: bool) -> str:
-    """Return the arguments of `rocpd.connect` that read the same."""
+    """Return the arguments of `rocpd.connect` that read the same part of the job."""
     asked = {"window": selection.window(), "filters": selection.filters()}
     given = [f"{name}=rocpd.{_made(value)}" for name, value in asked.items() if value]
     align = [f'align="{selection.align}"'] if selection.align != Align.AUTO else []
@@ -282,7 +282,7 @@ def _python(paths: Sequence[str], selection: SelectionOptions, skip_bad: bool) -
 
 
 def _made(value: Window | Filters) -> str:
-    """Return Python that makes a value, with the fields that differ from their defaults, here and in Python."""
+    """Return Python that makes a value, with the fields that differ from the defaults of option and class."""
     usual = {option.name: option.default for option in options_of(SelectionOptions)}
     fields = [(field.name, field.default, getattr(value, field.name)) for field in dataclasses.fields(value)]
     given = [f"{name}={has!r}" for name, default, has in fields if has not in (default, usual.get(name, default))]
@@ -290,7 +290,7 @@ def _made(value: Window | Filters) -> str:
 
 
 def _words(selection: SelectionOptions) -> Iterable[str]:
-    """Yield the options that select the same once more; which markers are steps selects nothing without --step."""
+    """Yield the options that repeat the selection; --step-marker only beside --step, since it selects nothing alone."""
     for option in options_of(SelectionOptions):
         if option.name != "step_marker" or selection.step is not None:
             yield from spelt(option, getattr(selection, option.name))

@@ -1,7 +1,7 @@
 """Reads the words of the command line before and beside typer.
 
-Habits of AMD's command line that typer can't parse are rewritten before it sees them, as several values after one `-i`
-or `-f`; of the words without a flag that are left to a command, which are SQL, names of analyses, or inputs.
+Habits of AMD's command line that typer can't parse are rewritten first, such as several values after one `-i` or
+`-f`. Words without a flag are divided into SQL, names of analyses, and inputs.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ NO_EFFECT = {
     "--no-annotate-kfd": 0,
     "--template-path": 1,
 }
-"""Options of AMD's command line that mean nothing here, where files are not merged before they are read and there is no
-ring buffer and no template; how many values each takes."""
+"""Options of AMD's command line without a meaning here, as files are not merged before they are read and there are no
+ring buffer and no templates -> the number of values that each takes."""
 
 
 def drop_no_effect(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Take out options without effect; return the other words, and the names of those taken out.
+    """Remove options without effect; return the other words, and the names of the removed options.
 
     >>> drop_no_effect(["convert", "--perfetto-buffer-size", "1024", "-f", "csv"])
     (['convert', '-f', 'csv'], ['--perfetto-buffer-size'])
@@ -57,7 +57,7 @@ def rewrite(arguments: Sequence[str]) -> list[str]:
     """Repeat an option for each of its values: `-i a b` becomes `-i a -i b`.
 
     `-i`, `--base` and `--new` take values up to the next option; `--region-categories`, `--sections` and `-f` of
-    `convert` bare words but files.
+    `convert` take bare words that are not files.
 
     >>> rewrite(["convert", "-f", "csv", "pftrace", "a.db"])
     ['convert', '-f', 'csv', '-f', 'pftrace', 'a.db']
@@ -79,7 +79,7 @@ def rewrite(arguments: Sequence[str]) -> list[str]:
 
 
 def _repeated(option: str, words: list[str], is_value: Callable[[str], bool]) -> list[str]:
-    """Take the values of an option from `words`: the first word, whatever it is, and those that look like more."""
+    """Take the values of an option from `words`: the first word in any case, and the following ones that `is_value`."""
     values: list[str] = []
     while words and (words[0] == "-" or not words[0].startswith("-")) and (not values or is_value(words[0])):
         values.append(words.pop(0))
@@ -94,10 +94,10 @@ _ENDINGS = (".db", ".rpdb", ".yaml")
 
 
 def split_sql(words: Sequence[str]) -> tuple[str | None, list[str]]:
-    """Return the SQL among words, if there is any, and the inputs: SQL is a word that can be no input.
+    """Return the SQL among words, if there is any, and the inputs. A word that can't be an input may be SQL.
 
-    Of several such words the first with blanks or punctuation of SQL is it, else the first; the others are inputs that
-    are missing.
+    Of several candidates the first with blanks or punctuation of SQL is the statement, else the first of all; the
+    others are missing inputs.
 
     >>> split_sql(["missing", "select 1"]), split_sql(["kernels", "a.db"])
     (('select 1', ['missing']), ('kernels', ['a.db']))
@@ -110,7 +110,7 @@ def split_sql(words: Sequence[str]) -> tuple[str | None, list[str]]:
 
 
 def is_path(word: str) -> bool:
-    """Whether a word is an input, or would be one if it existed: a folder of its own name is `./top`."""
+    """Whether a word is an input, or would be one if it existed; a folder named like a command is written `./top`."""
     return os.path.lexists(word) or os.sep in word or word.endswith(_ENDINGS)
 
 
@@ -124,10 +124,10 @@ def _looks_like_sql(word: str) -> bool:
 
 
 def check_sql(sql: str) -> None:
-    """Find out whether what should be SQL is a word alone, such as the name of a view.
+    """Refuse SQL that is a single word, such as the name of a view.
 
     Raises:
-        UsageError: it is.
+        UsageError: it is a single word.
     """
     word = sql.strip().rstrip(";")
     if not re.fullmatch(r"\w+", word):
@@ -144,7 +144,7 @@ def check_sql(sql: str) -> None:
 def split_names(
     words: Iterable[str], known: Iterable[str], commands: Iterable[str] = ()
 ) -> tuple[list[str], list[str]]:
-    """Return the names of analyses and the inputs: a file that is called like an analysis is `./kernels`.
+    """Return the names of analyses and the inputs; a file named like an analysis is written `./kernels`.
 
     >>> split_names(["kernels", "gaps", "job/a.db"], ["kernels", "gaps"])
     (['kernels', 'gaps'], ['job/a.db'])
@@ -152,7 +152,7 @@ def split_names(
     (['idle-calls'], [])
 
     Raises:
-        UsageError: a bare word that is neither.
+        UsageError: a bare word is neither a name nor a file.
     """
     names = [*known]
     words = [spelt if (spelt := word.replace("_", "-")) in names and word not in names else word for word in words]

@@ -1,7 +1,7 @@
-"""Which commands there are. The module of a command is imported when the command runs.
+"""The list of commands. The module of a command is imported when the command runs.
 
-Commands are declared with typer: the fields of a command's groups of options become parameters that typer reads. Their
-help has examples first, options under headings, no more than 100 columns.
+Commands are declared with typer: the fields of a command's groups of options become parameters that typer reads. Help
+shows examples first and options under headings, in at most 100 columns.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class HelpfulCommand(TyperCommand):
     plain: frozenset[str] = frozenset()
 
     def collect_usage_pieces(self, ctx: Context) -> list[str]:
-        """Return what the line of usage shows after the name."""
+        """Return the words after the name in the line of usage."""
         return ["[OPTIONS]", *(each.metavar or "" for each in self.params if isinstance(each, TyperArgument))]
 
     def format_help(self, ctx: Context, formatter: HelpFormatter) -> None:
@@ -95,7 +95,7 @@ def _whole_help_option(command: HelpfulCommand) -> TyperOption:
 
 
 def write_doc(doc: str, formatter: HelpFormatter, paragraphs: int | None = None) -> None:
-    """Write a docstring: its first paragraph, its examples, and then the rest, or so many paragraphs in all."""
+    """Write a docstring: its first paragraph, its examples, and then the rest, up to `paragraphs` in all."""
     text, _, examples = inspect.cleandoc(doc).partition(_EXAMPLES)
     first, *rest = text.strip().split("\n\n")[:paragraphs]
     _write_paragraph(first, formatter)
@@ -114,7 +114,7 @@ def _write_paragraph(text: str, formatter: HelpFormatter) -> None:
 
 
 def rows_of(parameters: Iterable[Parameter]) -> Iterator[tuple[str, tuple[str, str]]]:
-    """Yield the heading of each option, and its row: how it is spelt, and what it does."""
+    """Yield the heading of each option, and its row: spelling and help."""
     for each in parameters:
         if isinstance(each, TyperArgument | TyperOption):
             spelt = [] if isinstance(each, TyperArgument) else sorted(each.opts, key=lambda flag: flag.startswith("--"))
@@ -123,7 +123,7 @@ def rows_of(parameters: Iterable[Parameter]) -> Iterator[tuple[str, tuple[str, s
 
 
 def metavar_of(option: Option) -> str | None:
-    """Return what help shows for the value of an option; None: it takes none."""
+    """Return the placeholder that help shows for the value of an option; None without a value."""
     if option.metavar or option.kind is bool:
         return option.metavar or None
     if issubclass(option.kind, StrEnum):
@@ -132,7 +132,7 @@ def metavar_of(option: Option) -> str | None:
 
 
 def text_of(option: Option) -> str:
-    """Return what help says of an option: its text, the values that it can have, a short default, the variable."""
+    """Return the help of an option: its text, its possible values, a short default, the variable."""
     if option.is_positional:
         return option.help
     listing = f" {option.listing()}." if option.listing else ""
@@ -158,12 +158,12 @@ VERBOSE = Option(
 
 @frozen
 class Asked:
-    """The options that formats and analyses declare, as the command line has them.
+    """The options that formats and analyses declare, as the command line sets them.
 
     Args:
         values: name -> value, defaults included.
-        given: names of those that stand on the command line.
-        taken: names of those that the command could not take, because an option of its own is called so.
+        given: names of the options on the command line.
+        taken: names of the options that the command could not take, because it has another option of this name.
     """
 
     values: Mapping[str, object]
@@ -171,10 +171,10 @@ class Asked:
     taken: frozenset[str] = frozenset()
 
     def refuse_taken(self, entries: Mapping[str, Sequence[Option]]) -> None:
-        """Refuse entries, by name, that were asked for and whose options the command could not take.
+        """Refuse the entries, by name, with options that the command could not take.
 
         Raises:
-            UsageError: one of them; it names the entry point.
+            UsageError: there is such an entry; the message names its entry point.
         """
         for name, options in entries.items():
             for option in options:
@@ -185,12 +185,12 @@ class Asked:
                     )
 
     def fields(self, owner: type) -> dict[str, Any]:
-        """Return the values that are fields of a dataclass; what others declare goes into its field `further`."""
+        """Return the values that are fields of a dataclass; its field `further` holds all other values."""
         return fields_of(owner, self.values)
 
 
 def also_takes(options: Callable[[], Iterable[Option]]) -> Callable[[Marked], Marked]:
-    """Add the options that `options` returns when the command runs; it takes them as a parameter of type `Asked`."""
+    """Add the options that `options` returns when the command runs; its parameter of type `Asked` receives them."""
 
     def mark(command: Marked) -> Marked:
         command.declared_elsewhere = options  # type: ignore[attr-defined]
@@ -237,9 +237,9 @@ def command_of(function: Function, name: str) -> HelpfulCommand:
 
 
 def _paths(options: Iterable[Option], values: Mapping[str, Any]) -> Iterator[Path]:
-    """Yield what exists of the words that a command was given, but for outputs; where it names no input, the folder.
+    """Yield the existing paths among the words of a command, except outputs; without inputs, the folder.
 
-    A pattern stands for what matches; `$ROCPD_INPUT` for what it lists.
+    Patterns are replaced by the paths that match, `$ROCPD_INPUT` by its list.
     """
     named = [option for option in options if option.kind in (str, Path) and option.heading is not Heading.OUTPUT]
     inputs = [option for option in named if option.heading is Heading.INPUTS]
@@ -259,12 +259,12 @@ def _words_of(value: Any) -> list[str]:
 
 
 def _is_same(option: Option, declared: Option) -> bool:
-    """Whether an option is one that the command declares itself; help may say more of it."""
+    """Whether the command declares the same option itself; its help may differ."""
     return option.name == declared.name and replace(option, help=declared.help, heading=declared.heading) == declared
 
 
 def _words(option: Option) -> tuple[str, ...]:
-    """Return what must not be called like that of another option of a command."""
+    """Return the names and flags of an option, which no other option of its command may have."""
     return option.name, option.flag, *option.flags, *option.hidden_flags
 
 
@@ -304,7 +304,7 @@ def _parameter(option: Option) -> inspect.Parameter:
 
 
 def _member(option: Option, word: str) -> StrEnum:
-    """Return the member of an enum that a word names, in any case of letters; some are hidden (`_missing_`)."""
+    """Return the member of an enum that a word names in upper or lower case; some are hidden (`_missing_`)."""
     choices: type[StrEnum] = option.kind
     try:
         return choices(word.lower())
@@ -315,7 +315,7 @@ def _member(option: Option, word: str) -> StrEnum:
 
 
 def _completion(option: Option) -> Callable[[typer.Context], list[str]]:
-    """Return what completes the values of an option; typer leaves out those that begin otherwise than the word."""
+    """Return the completion of an option's values; typer leaves out those that do not begin like the word."""
 
     def complete(context: typer.Context) -> list[str]:
         known = [*(option.kind if issubclass(option.kind, StrEnum) else ()), *(option.complete or tuple)()]
@@ -384,7 +384,7 @@ _HOMES = {
     **dict.fromkeys(("control", "doctor"), "record"),
     "questions": "mcp",
 }
-"""Command -> the module that it shares with others of its subject; those that are not here have one of their name."""
+"""Command -> the module that it shares with commands of its subject; others have a module of their own name."""
 
 _ABOUT = """Treat the profile databases of a GPU job as one.
 
@@ -411,16 +411,16 @@ class Commands(TyperGroup):
         return list(COMMANDS)
 
     def get_command(self, ctx: Context, cmd_name: str) -> Command | None:
-        """Return one command, None when there is none of that name."""
+        """Return a command, or None for an unknown name."""
         if cmd_name not in COMMANDS:
             return None
         return command_of(function_of(cmd_name), cmd_name)
 
     def resolve_command(self, ctx: Context, args: list[str]) -> tuple[str | None, Command | None, list[str]]:
-        """Find the command of a command line; a path that is no command is a job, for `summary`.
+        """Find the command of a command line; a path that is not a command is a job, for `summary`.
 
         Raises:
-            UsageError: there is none of that name.
+            UsageError: there is no command of this name.
         """
         if args[0] not in COMMANDS and argv.is_path(args[0]):
             args = ["summary", *args]

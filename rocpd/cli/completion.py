@@ -1,7 +1,7 @@
 """Completes words for the shell, as typer does; for bash they are quoted.
 
-Ranks, hosts, markers and steps are those that the files of the command line know. What cannot be read has none: nobody
-is told of errors while typing.
+Ranks, hosts, markers and steps are read from the files on the command line. Files that can't be read give no words
+and no errors, since somebody is typing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class _Bash(BashComplete):
-    """Quotes what bash puts into the line, such as a marker with blanks; zsh and fish quote by themselves."""
+    """Quotes words for bash, such as a marker with blanks; zsh and fish quote by themselves."""
 
     def format_completion(self, item: CompletionItem) -> str:
         return shlex.quote(item.value)
@@ -46,17 +46,17 @@ def ranks(words: Sequence[str]) -> list[str]:
 
 
 def hosts(words: Sequence[str]) -> list[str]:
-    """Return the names of their hosts."""
+    """Return the names of the hosts of the inputs."""
     return _ask(words, lambda session: sorted({rank.hostname for rank in session.ranks if rank.hostname}))
 
 
 def markers(words: Sequence[str]) -> list[str]:
-    """Return the texts of their markers."""
+    """Return the texts of the markers of the inputs."""
     return _ask(words, _markers)
 
 
 def steps(words: Sequence[str]) -> list[str]:
-    """Return the numbers of their steps."""
+    """Return the numbers of the steps of the inputs."""
     from rocpd.schema.rules.steps import STEP_MARKER
 
     names = [name for name in _ask(words, _markers) if re.search(STEP_MARKER, name)]

@@ -23,7 +23,7 @@ def _listing() -> str:
 
 @frozen
 class FormatChoice:
-    """Which formats are written."""
+    """The formats to write."""
 
     formats: tuple[str, ...] = plain(
         (),
@@ -72,10 +72,10 @@ def convert(
 
 
 def _formats(chosen: FormatChoice, output: OutputOptions) -> dict[str, Format]:
-    """Return the formats that were asked for, by the words for them; else the one whose ending the output has.
+    """Return the formats by the words that name them; without words, the format of the output's ending.
 
     Raises:
-        UsageError: there are none, or one is unknown.
+        UsageError: there is none, or a word is unknown.
     """
     if chosen.formats:
         named = [_find(word, is_first=not number) for number, word in enumerate(chosen.formats)]
@@ -88,7 +88,7 @@ def _formats(chosen: FormatChoice, output: OutputOptions) -> dict[str, Format]:
 
 
 def _find(word: str, *, is_first: bool) -> Format:
-    """Return a format by name; of several words after one flag the later ones may be inputs that are missing."""
+    """Return a format by name; an unknown word after the first is reported as a possible missing input."""
     try:
         return find(word)
     except UsageError as error:

@@ -1,8 +1,8 @@
-"""Everything written to stderr: progress, notes, errors with their hint, and the exit code they mean.
+"""All text on stderr: progress, notes, errors with their hint; and the exit codes of errors.
 
-stdout belongs to data; nothing here writes to it, but a reader of it that has seen enough ends the command. A command
-that took long mentions `rocpd index`. Progress is one line on the terminal, for whatever takes longer than a second.
-rich draws bars too, and was measured: importing it takes 130 ms of the work's own time, each redraw 2.9 ms (this one:
+stdout belongs to data and nothing here writes to it; a command ends when the reader of its stdout goes away. After a
+long command a note mentions `rocpd index`. Progress is one line on the terminal, for work of more than a second. rich
+draws bars too, but measured worse: its import takes 130 ms of the work's own time, and each redraw 2.9 ms (this one:
 0.02 ms), ten times a second; and it hides the cursor, which stays hidden when the process is killed or suspended.
 """
 
@@ -32,17 +32,17 @@ if TYPE_CHECKING:
     from rocpd.session import Session
 
 _PATIENCE_S = 1.0  # no bar for anything quicker
-_REDRAW_S = 0.1  # at most so often
-_BEAT_S = 1.0  # and at least so often, so that the time goes on
+_REDRAW_S = 0.1  # shortest time between redraws
+_BEAT_S = 1.0  # longest time between redraws, so that the displayed time goes on
 
 
 @contextlib.contextmanager
 def progress(label: str, unit: str = "rows", size: Callable[[], int] | None = None) -> Iterator[Progress | None]:
-    """Yield a callback (done, total) that draws a bar on a terminal after a second; None when stderr is no terminal.
+    """Yield a callback (done, total) that draws a bar on a terminal after a second; None if stderr is no terminal.
 
     Args:
-        label: what is going on.
-        unit: what is counted; empty: `done` and `total` are times.
+        label: name of the work.
+        unit: unit of `done` and `total`; empty: they are times.
         size: returns the bytes that `total` stands for; the bar then also shows MB/s.
     """
     if _is_quiet or not sys.stderr.isatty():
@@ -58,20 +58,20 @@ def progress(label: str, unit: str = "rows", size: Callable[[], int] | None = No
 
 
 def clear_bars() -> None:
-    """Remove all bars from their line, before something else is written there; the next step draws them again."""
+    """Erase all bars before other text is written to their line; the next step draws them again."""
     for bar in _bars:
         bar.clear()
 
 
 def without_bars() -> None:
-    """Draw no bar from now on: something else has the terminal."""
+    """Draw no more bars, because another part uses the terminal."""
     global _is_quiet
     clear_bars()
     _is_quiet = True
 
 
 def job_text(session: Session) -> str:
-    """Say how much a command reads: `16 ranks, 1.2 GB`."""
+    """Return the size of the input of a command, such as `16 ranks, 1.2 GB`."""
     return f"{amount(len(session.ranks), 'rank')}, {bytes_text(size_of(session))}"
 
 
@@ -94,7 +94,7 @@ class _Bar:
         self._next = self._start + _PATIENCE_S
         self._done, self._total = 0, 0
         self._drawn = False
-        self._quiet = False  # somebody else writes to the terminal, until the next step
+        self._quiet = False  # other text is being written to the terminal, until the next step
         self._lock = threading.Lock()
         self._ended = threading.Event()
         threading.Thread(target=self._beat, name="rocpd-bar", daemon=True).start()
@@ -129,7 +129,7 @@ class _Bar:
         sys.stderr.flush()
 
     def _tail(self, share: float) -> str:
-        """Return what stands after the bar."""
+        """Return the text after the bar."""
         now = time.monotonic()
         passed = now - self._start
         rate, rest = self._done / passed, self._pace.left(now)
@@ -167,10 +167,10 @@ def _columns_of_terminal() -> int:
 
 
 class ReaderGoneError(Exception):
-    """The reader of stdout has seen enough.
+    """The reader of stdout has gone away.
 
     Attributes:
-        code: what the command ends with.
+        code: exit code of the command.
     """
 
     code: int = Exit.GOOD
@@ -178,10 +178,10 @@ class ReaderGoneError(Exception):
 
 @contextlib.contextmanager
 def standard_output() -> Iterator[TextIO]:
-    """Yield stdout, as people read it.
+    """Yield stdout for text that people read.
 
     Raises:
-        ReaderGoneError: its reader has seen enough.
+        ReaderGoneError: its reader has gone away.
     """
     try:
         yield VisibleStream(sys.stdout)  # type: ignore[misc] # as a TextIO, as far as anything here writes
@@ -195,7 +195,7 @@ _FEW = 5  # outputs that are named one by one
 
 
 def _kept() -> str:
-    """Say which outputs were finished before a command was interrupted."""
+    """Return words for the outputs that were finished before a command was interrupted."""
     names = [str(path) for path in output.finished if path.exists()]
     more = [amount(len(names) - _FEW, "more")] if len(names) > _FEW else []
     return f"; finished before, and kept: {', '.join([*names[:_FEW], *more])}" if names else ""
@@ -205,9 +205,9 @@ class Ending:
     """The handler of signals that end a command: by an exception, so that temporary outputs are removed on the way out.
 
     Attributes:
-        code: the exit code once a signal came, else 0. A library in which the exception is raised may make another one
-            of it.
-        current: that of the command that runs, or ran last.
+        code: the exit code once a signal came, else 0. A library in which the exception is raised may replace it by
+            an exception of its own.
+        current: the ending of the command that runs, or ran last.
     """
 
     current: ClassVar[Ending | None] = None
@@ -226,7 +226,7 @@ class Ending:
 
     @contextlib.contextmanager
     def asking(self, end: Callable[[], bool]) -> Iterator[None]:
-        """Let a block end itself at a signal, as an event loop must: an exception would hit any of its callbacks.
+        """Let a block end itself at a signal, as an event loop must, where an exception would hit any of its callbacks.
 
         Args:
             end: asks the block to end; called within the handler of a signal. False: it cannot, so raise.
@@ -253,8 +253,8 @@ class Ending:
             sys.unraisablehook = self._hook
 
     def finish(self) -> int:
-        """Remove what is left of outputs and return the exit code, reporting Ctrl-C; later signals end the process."""
-        self._handle(signal.SIG_IGN)  # pressed twice
+        """Remove partial outputs and return the exit code, reporting Ctrl-C; later signals end the process."""
+        self._handle(signal.SIG_IGN)  # Ctrl-C may be pressed twice
         # `python -m` would end by the signal, not with the code: it remembers Ctrl-C in code that is a string, such as
         # that of a new dataclass, until such code runs again.
         exec("")
@@ -272,17 +272,17 @@ class Ending:
     def unraisable(self, lost: sys.UnraisableHookArgs) -> None:
         """Handle an exception that Python cannot raise where it occurred, such as in the end of a generator.
 
-        What a signal raised is raised again where it can be. Anything else has nobody to report it to: the command's
-        own error says what is wrong.
+        An exception of a signal is raised again where that is possible. Others are dropped: the command's own error
+        reports the cause.
         """
         if self.code and issubclass(lost.exc_type, (KeyboardInterrupt, SystemExit)):
             # A `Thread` waits until it has started: on a busy machine the signal would hit this hook.
             _thread.start_new_thread(self._signal_again, ())
-        elif self._hook is not sys.__unraisablehook__:  # of a test
+        elif self._hook is not sys.__unraisablehook__:  # set by a test
             self._hook(lost)
 
     def _signal_again(self) -> None:
-        """Send the signal that was lost, when the hook is left, unless its block is over."""
+        """Send the lost signal again after the hook has returned, unless its block is over."""
         time.sleep(_AGAIN_S)
         if sys.unraisablehook == self.unraisable:
             os.kill(os.getpid(), self.code - 128)
@@ -290,7 +290,7 @@ class Ending:
 
 @contextlib.contextmanager
 def until_ctrl_c() -> Iterator[None]:
-    """Let Ctrl-C end a block, and not the command."""
+    """Let Ctrl-C end only a block, not the command."""
     try:
         yield
     except KeyboardInterrupt:
@@ -299,13 +299,13 @@ def until_ctrl_c() -> Iterator[None]:
 
 
 def asking_to_end(end: Callable[[], bool]) -> contextlib.AbstractContextManager[None]:
-    """Let signals ask a block to end, as in `Ending.asking`, where a command runs."""
+    """Let signals ask a block to end, as in `Ending.asking`, if a command runs."""
     return Ending.current.asking(end) if Ending.current else contextlib.nullcontext()
 
 
 def set_up_streams() -> None:
-    """Write UTF-8 whatever the locale says; a kernel name must not stop a command."""
-    # A program that was started with a closed stdout or stderr has None there.
+    """Write UTF-8 in any locale; a kernel name must not stop a command."""
+    # A program that was started with a closed stdout or stderr has None in its place.
     sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115
     sys.stderr = sys.stderr or Path(os.devnull).open("w")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
@@ -314,7 +314,7 @@ def set_up_streams() -> None:
 
 
 def is_verbose(words: Sequence[str]) -> bool:
-    """Whether a command was asked to show tracebacks; what follows `--` is asked of another program."""
+    """Whether a command line asks for tracebacks; words after `--` belong to another program."""
     options = words[1 : words.index("--")] if "--" in words else words[1:]
     return "--verbose" in options or "-v" in options
 
@@ -329,7 +329,7 @@ _pages: list[_Writes] = []
 
 @contextlib.contextmanager
 def notes_on(page: _Writes) -> Iterator[None]:
-    """Write notes to a page on stdout for the duration of a block, where stderr is a terminal too."""
+    """Write notes to a page on stdout for the duration of a block, if stderr is a terminal, too."""
     _pages.append(page)
     try:
         yield
@@ -340,7 +340,7 @@ def notes_on(page: _Writes) -> Iterator[None]:
 def note(message: str) -> None:
     """Write one line to stderr, or to the page that is being written on the same terminal.
 
-    Where nobody reads stderr any more it goes nowhere: what the command does and ends with is the same.
+    Where nobody reads stderr any more the line is dropped; the command goes on, with the same exit code.
     """
     clear_bars()
     out: _Writes = _pages[-1] if _pages and sys.stderr.isatty() else VisibleStream(sys.stderr)
@@ -359,7 +359,7 @@ def say(text: str) -> None:
 
 
 def report_failures(code: int, is_verbose: bool, failed: Exit) -> int:
-    """Say which parts of what a command answered failed; return the exit code, `failed` where all else is good."""
+    """Report the parts of an answer that failed; return the exit code, `failed` if the rest succeeded."""
     taken = [*boundary.failures]
     boundary.failures.clear()
     for failure in taken:
@@ -384,8 +384,8 @@ def reporting_errors(command: Callable[[], int], verbose: bool, failed: Exit = E
 
     Args:
         command: does the work.
-        verbose: show tracebacks.
-        failed: the code of failures that have no other.
+        verbose: whether to show tracebacks.
+        failed: the code of failures without a code of their own.
     """
     output.finished.clear()
     boundary.failures.clear()
@@ -404,7 +404,7 @@ def reporting_errors(command: Callable[[], int], verbose: bool, failed: Exit = E
 def _exit_code(command: Callable[[], int], verbose: bool, ending: Ending, failed: Exit) -> int:
     try:
         code = command()
-        if ending.code:  # a library made another error of the signal, which somebody took for an answer
+        if ending.code:  # a library replaced the error of the signal, and its caller took it for an answer
             raise KeyboardInterrupt
         return code
     except typer.Exit as end:
@@ -425,7 +425,7 @@ def _exit_code(command: Callable[[], int], verbose: bool, ending: Ending, failed
 
 
 def _as_rocpd_error(error: Exception) -> RocpdError:
-    """Return an error with the line and the hint that users see of it."""
+    """Return an error with the line and the hint that users see."""
     if _lacks_memory(error):
         return RocpdError("out of memory", "fewer processes (--jobs), ranks or events (--rank, --start) need less")
     match error:
@@ -441,13 +441,13 @@ def _as_rocpd_error(error: Exception) -> RocpdError:
 
 
 def _lacks_memory(error: BaseException | None) -> bool:
-    """Whether an error is one of memory, or comes from one."""
+    """Whether an error is about lack of memory, or caused by one."""
     if error is None:
         return False
     if isinstance(error, MemoryError) or type(error).__name__ == "NoMemError":  # apsw's
         return True
     if isinstance(error, SystemError) and resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY:
-        return True  # C code that does not say what failed
+        return True  # C code that does not name the failure
     is_of_a_library = isinstance(error, (ImportError, RuntimeError, OSError))
     words = "failed to map segment", "annot allocate memory", "can't start new thread"
     return (is_of_a_library and any(word in str(error) for word in words)) or _lacks_memory(error.__cause__)
@@ -463,7 +463,7 @@ def _write(error: RocpdError) -> int:
 
 
 def _as_usage_error(error: typer.TyperException) -> UsageError:
-    """Return the error of a wrong command line; an option of another command is recognised."""
+    """Return the error of a wrong command line, with a hint to the command that has a misplaced option."""
     context = getattr(error, "ctx", None)
     hint = f"{context.command_path if context else 'rocpd'} --help"
     if isinstance(error, NoSuchOption):
@@ -490,7 +490,7 @@ def index_hint(lacks_index: Callable[[], bool]) -> Iterator[None]:
     """Mention `rocpd index` if a block took long.
 
     Args:
-        lacks_index: whether the block would have taken little, had there been an index; asked only if it took long.
+        lacks_index: whether an index would have made the block quick; called only if it took long.
     """
     start = time.monotonic()
     yield
@@ -498,7 +498,7 @@ def index_hint(lacks_index: Callable[[], bool]) -> Iterator[None]:
 
 
 def timed(items: Iterator[Item], lacks_index: Callable[[], bool]) -> Iterator[Item]:
-    """Yield items, then mention `rocpd index` if making them took long; what is done with them, paging say, is not."""
+    """Yield items, then mention `rocpd index` if making them took long; their use, such as paging, does not count."""
     seconds, start = 0.0, time.monotonic()
     for item in items:
         seconds += time.monotonic() - start

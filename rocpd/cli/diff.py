@@ -1,4 +1,4 @@
-"""`rocpd diff`: whether one job is slower than another, and why; `rocpd history`: the same of many runs."""
+"""`rocpd diff`: whether one job is slower than another, and why; `rocpd history`: the same for many runs."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class DiffInputs:
         """Return the inputs of the base and of the other side.
 
         Raises:
-            UsageError: they are not two.
+            UsageError: there are not exactly two.
         """
         base, left = (self.base, self.words) if self.base else (self.words[:1], self.words[1:])
         new, left = (self.new, left) if self.new else (left[:1], left[1:])
@@ -76,7 +76,7 @@ class DiffInputs:
 
 @frozen
 class DiffSelection(SpanOptions, PlaceOptions):
-    """The part of both sides that counts; of one job the steps or ranks that are compared with its others."""
+    """The compared part of both sides; within one job, the steps or ranks to compare with its others."""
 
     step: str | None = plain(
         None, "Of one job: compare these steps with --against. Of two sides: only these steps.", "LIST"
@@ -90,7 +90,7 @@ class DiffSelection(SpanOptions, PlaceOptions):
     )
 
     def selected(self, *, is_within: bool) -> SelectionOptions:
-        """Return it as other commands have it, without what `Comparing` selects: steps, and of one job its ranks."""
+        """Return the selection for `connect`; `Comparing` selects steps, and within one job ranks, by itself."""
         chosen = {field.name: getattr(self, field.name) for field in fields(self)} | {"step": None}
         if is_within:
             chosen |= {"rank": None, "host": self.host if self.step is not None else None}
@@ -103,7 +103,7 @@ class DiffSelection(SpanOptions, PlaceOptions):
 
     @property
     def text(self) -> str:
-        """The selection, as a command has it; empty: everything."""
+        """The selection as words of a command; empty: everything."""
         values = [(field, getattr(self, field.name)) for field in fields(self)]
         given = ((field.name.replace("_", "-"), value) for field, value in values if value != field.default)
         return " ".join(f"--{name} {value}" for name, value in given)
@@ -182,10 +182,10 @@ def diff(
 
 
 def _is_within(inputs: DiffInputs, selection: DiffSelection, gate: Gate, has_metric: bool) -> bool:
-    """Return whether steps or ranks of one job are compared.
+    """Whether steps or ranks of one job are compared.
 
     Raises:
-        UsageError: they are, and something is asked for that they don't have; or --against where they are not.
+        UsageError: an option does not apply to steps or ranks of one job, or --against is given for two jobs.
     """
     is_within = inputs.is_one_job and selection.is_within and not gate.save_baseline
     if inputs.against is not None and not is_within:
@@ -222,7 +222,7 @@ def _with_history(comparing: Comparing, inputs: DiffInputs, gate: Gate) -> Compa
     """Compare runs with the newest level of a history.
 
     Raises:
-        UsageError: a base is named too, or no run.
+        UsageError: a base is named too, or no run is named.
     """
     from rocpd.history.history import history_of
 
@@ -234,7 +234,7 @@ def _with_history(comparing: Comparing, inputs: DiffInputs, gate: Gate) -> Compa
 
 
 def show(comparison: Comparison, gate: Gate, output: TableOptions) -> Exit:
-    """Write a comparison and return what it means, also where its reader has seen enough."""
+    """Write a comparison and return its exit code, even if the reader of stdout has gone away."""
     code = _code(comparison, gate)
     try:
         _write(comparison, gate, output)
@@ -257,7 +257,7 @@ def _code(comparison: Comparison, gate: Gate) -> Exit:
 
 
 def _write(comparison: Comparison, gate: Gate, output: TableOptions) -> None:
-    """Write a comparison in the format that was asked for."""
+    """Write a comparison in the format asked for."""
     from rocpd.compare.tables import TABLES, document_of, sheets_of, tables_of, write_text
 
     form, path = tables.format_and_path(tables.JSON if gate.json else gate.format, output, of_analyses=True)
@@ -275,7 +275,7 @@ def _write(comparison: Comparison, gate: Gate, output: TableOptions) -> None:
 
 
 def _save(comparing: Comparing, named: Sequence[str], path: Path, output: TableOptions) -> None:
-    """Write a baseline of all runs that are named.
+    """Write a baseline of all named runs.
 
     Raises:
         UsageError: no run is named.
@@ -290,10 +290,10 @@ def _save(comparing: Comparing, named: Sequence[str], path: Path, output: TableO
 
 
 def _check_acceptance(gate: Gate, base: Sequence[str]) -> None:
-    """Refuse early what can't be accepted.
+    """Check early whether the change can be accepted.
 
     Raises:
-        UsageError: the base is no file of `--save-baseline`, or no reason is given.
+        UsageError: the base is not a file of `--save-baseline`, or no reason is given.
     """
     if not gate.accept:
         if gate.reason is not None:
@@ -308,7 +308,7 @@ def _check_acceptance(gate: Gate, base: Sequence[str]) -> None:
 
 
 def _accept(path: Path, comparison: Comparison, runs: Sequence[RunProfile], reason: str) -> None:
-    """Make the other side the base, with a record of why."""
+    """Make the other side the base, and record the reason."""
     from datetime import UTC, datetime
 
     from rocpd.base.evidence import renewing
@@ -326,7 +326,7 @@ _REPORT, _SHOWN = "history.html", ("changes", "runs", "noise")
 
 
 class Redaction(enum.StrEnum):
-    """How much entries leave out."""
+    """How much is left out of entries."""
 
     NONE = "none"
     SHARE = "share"
@@ -350,7 +350,7 @@ class HistoryInputs:
 
 @frozen
 class AddOptions:
-    """Labels and dates of runs that are added."""
+    """Labels and dates of added runs."""
 
     label: tuple[str, ...] = plain((), "add: say this of the runs, such as commit=9f2c1; repeatable.", "NAME=VALUE")
     date: str | None = declare(
@@ -363,7 +363,7 @@ class AddOptions:
 
 @frozen
 class AskedOfHistory:
-    """The part of a history that is shown."""
+    """The shown part of a history."""
 
     job: int = plain(1, "Which job of the store, from 1; the first one ran last.", "N", least=1)
     kernel: str | None = plain(None, "Only the time of kernels that match.", "REGEX")
@@ -389,7 +389,7 @@ class _Asked:
     execution: Execution
 
     def runs(self, has_whole: bool = False) -> list[RunProfile]:
-        """Measure the runs that are named; `has_whole` as in `DiffMetric`."""
+        """Measure the named runs; `has_whole` as in `DiffMetric`."""
         from rocpd.compare.run import Comparing, jobs_among
 
         if not self.words:
@@ -446,10 +446,10 @@ def history(
 
 
 def _refuse_unread(verb: str, reads: frozenset[str], groups: Sequence[Any]) -> None:
-    """Refuse options that what is done does not read.
+    """Refuse options that the verb does not read.
 
     Raises:
-        UsageError: one of them is given.
+        UsageError: an option is given that the verb does not read.
     """
     for group in groups:
         kind: type = type(group)
@@ -546,4 +546,4 @@ _VERBS: Mapping[str, tuple[Callable[[_Asked], int], frozenset[str]]] = {
     "report": (_report, _SHOWING),
     "export": (_export, _SHOWING),
 }
-"""Word in front of the store -> what is done, and the options that it reads."""
+"""Word before the store -> its function, and the options that it reads."""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @frozen
 class ImportOptions:
-    """Where the files go, and who does the work."""
+    """The folder of the files, and the number of processes."""
 
     HEADING: ClassVar = Heading.OUTPUT
 
@@ -167,7 +167,7 @@ def trim(inputs: Inputs, selection: SelectionOptions, output: OutputOptions, exe
 
 
 def _rpd_file(inputs: Inputs) -> Path | None:
-    """Return the one RPD file that is the input, None where the input is something else."""
+    """Return the RPD file if it is the only input, else None."""
     from rocpd.importers import importer_of
 
     paths = [Path(path) for path in inputs.paths]
@@ -189,7 +189,7 @@ def _write_rpd(session: Session, trace: Path, target: Path, force: bool) -> None
     from rocpd.importers.files import TraceSource
     from rocpd.importers.rpd.trim import trim_rpd
 
-    window = session.window  # None where it holds all there is
+    window = session.window  # None where the window holds everything
     parts = {rank.plain_guid: window.part(rank.number) if window else Part(None, None) for rank in session.ranks}
     with TraceSource(trace) as source:
         trim_rpd(source, target, parts, force)
@@ -197,7 +197,7 @@ def _write_rpd(session: Session, trace: Path, target: Path, force: bool) -> None
 
 @frozen
 class PackageOptions:
-    """Where the package goes, and what becomes of the files."""
+    """The folder of the package, and whether files move or are copied."""
 
     HEADING: ClassVar = Heading.OUTPUT
 
@@ -216,7 +216,7 @@ class PackageOptions:
 
     @property
     def target(self) -> Path:
-        """The package, or index.yaml if that is all; a folder without a name of its own holds it."""
+        """The package, or index.yaml if only that is written; a folder without a name of its own holds it."""
         folder = self.folder or Path()
         if folder.name in ("", ".."):
             return folder / ("job.rpdb" if self.copy or self.consolidate else "index.yaml")
@@ -258,17 +258,17 @@ def package(inputs: Inputs, asked: PackageOptions) -> None:
     how = {FilePlacement.STAY: "", FilePlacement.COPY: " (copied)", FilePlacement.MOVE: " (moved)"}[placement]
     report_written(target, f"{amount(len(files), 'file')}{how}, ")
     if asked.with_index:
-        # Facts lie in the cache of who asks, not in the package.
+        # Derived facts belong to the cache of the user, not into the package.
         options = IndexOptions(target / INDEX_FOLDER, no_summary=True)
         try:
             index(Inputs((str(target),)), options, Execution())
-        except InputError as error:  # of a file that is damaged where only the index reads it: the package is complete
+        except InputError as error:  # in a damaged part that only the index reads: the package is complete
             note(f"no index in the package: {error.message}")
 
 
 @frozen
 class Place:
-    """Where the files go."""
+    """The folder of the files."""
 
     HEADING: ClassVar = Heading.OUTPUT
 
@@ -308,7 +308,7 @@ def redact(
 
 @frozen
 class DebugOptions:
-    """Where debugging information is, and where the files go."""
+    """The folders of debugging information, and of the files."""
 
     debug_dir: tuple[Path, ...] = declare(
         (), "Folder of debugging information or unstripped libraries, found by build id; may be repeated.", "DIR"
@@ -341,7 +341,7 @@ def symbolize(inputs: Inputs, asked: DebugOptions) -> None:
 
 @frozen
 class IndexOptions:
-    """Where the index goes."""
+    """The folder of the index."""
 
     HEADING: ClassVar = Heading.OUTPUT
 
@@ -389,11 +389,11 @@ def index(inputs: Inputs, asked: IndexOptions, execution: Execution) -> None:
 
 
 def _keep_facts(inputs: Inputs, execution: Execution) -> None:
-    """Ask what `rocpd summary` asks: with an index, the facts that it derives are kept."""
+    """Run the overview of `rocpd summary`: with an index, the facts that it derives are kept."""
     from rocpd.summary.run import run
 
     with (
-        contextlib.suppress(RocpdError),  # what the job lacks, rocpd summary says
+        contextlib.suppress(RocpdError),  # `rocpd summary` reports what the job lacks
         SelectionOptions().connect(inputs, execution) as session,
         progress("summary", "") as report,
     ):
@@ -410,7 +410,7 @@ class CacheAction(enum.StrEnum):
 
 @frozen
 class CacheOptions:
-    """The action, and the look of its answer."""
+    """The action, and the format of its answer."""
 
     action: CacheAction = plain(REQUIRED, "What to do.", "list|clear", is_positional=True, is_required=True)
     format: str = tables.format_option()

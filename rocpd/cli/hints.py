@@ -1,4 +1,4 @@
-"""Where a word leads that is no command and no analysis: to what its user meant. Imports the registries when asked."""
+"""Hints for unknown commands and analyses: the command that the user meant. Imports registries on demand."""
 
 from __future__ import annotations
 
@@ -43,26 +43,26 @@ _LINES = {
     "rocpd record -o JOB -- COMMAND": "profile run",
 }
 MEANT: Mapping[str, str] = {word: line for line, words in _LINES.items() for word in words.split()}
-"""Word of users and other tools, without the s of a plural -> the command line here."""
+"""Word of users and other tools, without the s of a plural -> the matching command line here."""
 
 
 _JOB = re.compile(r"(?<!-o )JOB")
 
 
 def filled(hint: str, words: Iterable[str]) -> str:
-    """Return a hint with the inputs among the words of a command line as its job."""
+    """Return a hint whose job is replaced by the inputs among the words of a command line."""
     inputs = shlex.join(word for word in words if os.path.lexists(word))
     return _JOB.sub(lambda _: inputs, hint) if inputs else hint
 
 
 def meant_by(word: str, known: Iterable[str], otherwise: str, commands: Iterable[str] = ()) -> str:
-    """Return the hint for a word that is not known where it stands.
+    """Return the hint for an unknown word.
 
     Args:
-        word: as the user has it.
-        known: what could stand there.
-        otherwise: the hint where nothing is like the word, and no question has it.
-        commands: names of commands, where none of them could stand.
+        word: as the user wrote it.
+        known: words that are allowed in its place.
+        otherwise: the hint where no known word is similar, and no question contains it.
+        commands: names of commands, in a place where they are not allowed.
     """
     word = word.lower().replace("_", "-")
     if line := MEANT.get(word) or MEANT.get(word.removesuffix("s")):

@@ -1,4 +1,4 @@
-"""`rocpd info` describes the inputs before anything is asked of them; `rocpd schema` lists the names of SQL."""
+"""`rocpd info` describes the inputs; `rocpd schema` lists the names of SQL."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class InfoSection(StrEnum):
 
     @classmethod
     def _missing_(cls, value: object) -> InfoSection | None:
-        return cls.PROBLEMS if value == "odd" else None  # what the section was called
+        return cls.PROBLEMS if value == "odd" else None  # the former name of the section
 
 
 _SHARED = ("ranks", "which", "what")
@@ -42,12 +42,12 @@ _MINOR: Mapping[str, frozenset[str]] = {
     InfoSection.AGENTS: frozenset({"agent", "mhz"}),
     InfoSection.CLOCKS: frozenset({"likely_ns", "drift_ppm", "collectives"}),
 }
-"""Section -> columns that a narrow screen leaves out."""
+"""Section -> columns that a narrow screen omits."""
 
 
 @frozen
 class InfoOptions:
-    """Which section, and how it looks."""
+    """The section, and its format."""
 
     only: InfoSection | None = plain(None, "One section; formats other than console have the ranks, if none is named.")
     format: str = tables.format_option()
@@ -88,7 +88,7 @@ def info(
 
 
 def _show(name: str, columns: Sequence[str], rows: Iterator[Row], out: TextIO) -> None:
-    """Write a section; a screen that is too narrow for all has the columns that matter."""
+    """Write a section; a screen that is too narrow for all columns gets the most important ones."""
     screen = screen_of(out)
     if screen is None:
         tables.write_rows(columns, rows, out)
@@ -113,7 +113,7 @@ def _fact(fact: str, value: str, screen: Screen) -> Iterator[str]:
 
 
 def _shared(problems: Sequence[Problem]) -> Iterator[Row]:
-    """Yield problems as people read them: those of several ranks once."""
+    """Yield problems for people: a problem of several ranks once."""
     from rocpd.facts.communication.collectives import listed
     from rocpd.federate.describe import shared
 
@@ -129,7 +129,7 @@ def _names() -> Iterable[str]:
 
 @frozen
 class SchemaOptions:
-    """Which tables or views, and how the answer looks."""
+    """The tables or views, and the format of the answer."""
 
     relations: tuple[str, ...] = plain((), "Some of them.", "[TABLE|VIEW]...", is_positional=True, complete=_names)
     format: str = tables.format_option()
@@ -174,7 +174,7 @@ def _columns(name: str) -> list[tuple[str, str, str]]:
         chosen = RELATIONS[calculated]().table
         columns = [(column.name, column.unit, column.doc) for column in chosen.columns]
         return columns + [(argument.name, "argument", argument.meaning) for argument in chosen.arguments]
-    if wanted.partition("_")[0] == "diff":  # of two jobs: SQL of one has no such table
+    if wanted.partition("_")[0] == "diff":  # SQL on one job has no tables of two jobs
         from rocpd.compare.tables import TABLES as OF_DIFF
 
         if of_diff := OF_DIFF.get(wanted.replace("_", "-")):

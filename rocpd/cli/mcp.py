@@ -1,4 +1,4 @@
-"""`rocpd mcp`, a job that programs can ask by the Model Context Protocol, and `rocpd questions`, what can be asked."""
+"""`rocpd mcp` answers programs about a job by the Model Context Protocol; `rocpd questions` lists questions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rocpd.cli.options import Inputs, TableOptions
 
 @frozen
 class McpOptions:
-    """How programs reach it."""
+    """The transport, and limits."""
 
     HEADING = Heading.OUTPUT
 
@@ -45,7 +45,7 @@ def mcp(inputs: Inputs, asked: McpOptions) -> None:
     if not inputs.paths:
         raise UsageError("mcp: name the files that may be read", "rocpd mcp job/")
     with connect(inputs.paths, skip_bad=inputs.skip_bad, on_note=note):
-        pass  # what cannot be opened is said before a program asks
+        pass  # report inputs that can't be opened before a program asks
     job = ViewedJob(tuple(inputs.paths), inputs.skip_bad)
     answering = Answering(job, asked.seconds, asked.history)
     try:
@@ -67,7 +67,7 @@ def _announce(address: str) -> None:
 
 @frozen
 class QuestionsChoice:
-    """Which questions."""
+    """The questions to list."""
 
     words: tuple[str, ...] = plain((), "Only questions and commands with all these words.", "WORDS", is_positional=True)
     all: bool = plain(False, "Also questions that few people ask; words find them, too.")

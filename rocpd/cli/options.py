@@ -34,7 +34,7 @@ def _categories() -> Iterable[str]:
 
 @frozen
 class Inputs:
-    """Which files are read."""
+    """The files to read."""
 
     HEADING: ClassVar = Heading.INPUTS
 
@@ -50,13 +50,13 @@ class Inputs:
         return [*self.named, *self.words]
 
     def only(self, paths: Iterable[str]) -> Inputs:
-        """Return the same with other inputs: some of the words were none."""
+        """Return the same options with other inputs, where some words were no inputs."""
         return replace(self, words=tuple(paths), named=())
 
 
 @frozen
 class SpanOptions:
-    """The part of the time line that counts, and how clocks are aligned: what commands share that count whole steps."""
+    """The selected part of the time line, and the alignment of clocks: options of commands that count whole steps."""
 
     HEADING: ClassVar = Heading.WINDOW
 
@@ -81,7 +81,7 @@ class SpanOptions:
 
 @frozen
 class WindowOptions(SpanOptions):
-    """The part of the time line that counts, and which events lie in it."""
+    """The selected part of the time line, and the rule by which events lie in it."""
 
     step_marker: str = field_of(STEP_MARKER, MARKS_STEPS)
     launched: bool = declare(False, "GPU work belongs to the window of its launch, not to that in which it ran.")
@@ -93,7 +93,7 @@ class WindowOptions(SpanOptions):
 
 @frozen
 class PlaceOptions:
-    """Ranks, hosts and agents that count."""
+    """The selected ranks, hosts and agents."""
 
     HEADING: ClassVar = Heading.FILTERS
 
@@ -104,7 +104,7 @@ class PlaceOptions:
 
 @frozen
 class FilterOptions(PlaceOptions):
-    """Ranks, and events of a rank, that count: the filters of commands that count events."""
+    """The selected ranks, and events of ranks: the filters of commands that count events."""
 
     stream: str | None = declare(None, "Only GPU work of these streams.", "LIST")
     category: str | None = declare(
@@ -116,7 +116,7 @@ class FilterOptions(PlaceOptions):
 
 @frozen
 class PassOptions:
-    """Which passes of a program are read row by row."""
+    """The passes of a program that are read row by row."""
 
     HEADING: ClassVar = Heading.FILTERS
 
@@ -127,10 +127,10 @@ class PassOptions:
 
 @frozen
 class SelectionOptions(WindowOptions, FilterOptions):
-    """The part of the job that counts."""
+    """The selected part of the job."""
 
     def window(self) -> Window | None:
-        """Return the window that was asked for, None when none was.
+        """Return the window asked for, or None.
 
         Raises:
             UsageError: `--clip` or `--launched` without a window, or an `--inclusive` that is no truth value.
@@ -146,17 +146,17 @@ class SelectionOptions(WindowOptions, FilterOptions):
         return asked or None
 
     def filters(self) -> Filters | None:
-        """Return the filters that were asked for, None when none was."""
+        """Return the filters asked for, or None."""
         from rocpd.federate.select.filters import Filters
 
         names = (self.rank, self.host, self.agent, self.stream, self.category, self.kernel, self.exclude_kernel)
         return Filters(*names) or None
 
     def clock_offsets(self) -> dict[str, GivenOffset]:
-        """Return host -> what is added to its times.
+        """Return host -> offset that is added to its times.
 
         Raises:
-            UsageError: an offset that is not of the form HOST=NS[±NS].
+            UsageError: an offset is not of the form HOST=NS[±NS].
         """
         offsets: dict[str, GivenOffset] = {}
         for word in self.clock_offset:
@@ -177,12 +177,12 @@ class SelectionOptions(WindowOptions, FilterOptions):
         all_passes: bool = False,
         on_note: Callable[[str], None] | None = None,
     ) -> Session:
-        """Open inputs with what the command line says of them. Errors as `rocpd.connect`, `window` and `filters`.
+        """Open inputs with the options of the command line. Errors as `rocpd.connect`, `window` and `filters`.
 
         Args:
-            inputs: what to open.
-            execution: who does the work.
-            has_analyses: whether the command runs some, for which `--step-marker` counts without a window, too.
+            inputs: the inputs.
+            execution: processes, cluster and index.
+            has_analyses: whether the command runs analyses, for which `--step-marker` counts without a window, too.
             all_passes: as `rocpd.connect`.
             on_note: called with notes; None: they go to stderr.
         """
@@ -211,7 +211,7 @@ class SelectionOptions(WindowOptions, FilterOptions):
 
 @frozen
 class Execution:
-    """Who does the work."""
+    """Processes, cluster and index that do the work."""
 
     HEADING: ClassVar = Heading.EXECUTION
 
@@ -241,10 +241,10 @@ class Execution:
     )
 
     def cluster(self) -> Cluster | None:
-        """Connect to the cluster that was asked for, if any.
+        """Connect to the cluster asked for, if any.
 
         Raises:
-            UsageError: no scheduler there, workers without this package, or `--local-hosts` alone.
+            UsageError: no scheduler answers, workers lack this package, or `--local-hosts` stands alone.
         """
         if not self.scheduler:
             if self.local_hosts:
@@ -257,7 +257,7 @@ class Execution:
 
 @frozen
 class SqlExecution(Execution):
-    """Who does the work, and how SQL is divided."""
+    """Processes, cluster and index that do the work, and the strategy for SQL."""
 
     strategy: Strategy = declare(
         Strategy.AUTO,
@@ -268,7 +268,7 @@ class SqlExecution(Execution):
 
 @frozen
 class OutputOptions:
-    """Where results go."""
+    """The place of results."""
 
     HEADING: ClassVar = Heading.OUTPUT
 
@@ -289,7 +289,7 @@ class OutputOptions:
         return self.name not in (None, *output.STDOUT) or self.folder is not None
 
     def destination(self, endings: Iterable[str], default: str = "out") -> output.Destination:
-        """Return where outputs go, as `rocpd.base.output.destination`.
+        """Return the place of outputs, as `rocpd.base.output.destination`.
 
         Raises:
             UsageError: stdout was asked for.
@@ -298,13 +298,13 @@ class OutputOptions:
         return output.destination(self.name, self.folder, endings, default)
 
     def path(self, ending: str) -> Path | None:
-        """Return the file that was asked for, with this ending unless its name has one; None: stdout."""
+        """Return the file asked for, with this ending unless its name has one; None: stdout."""
         return self.destination([ending]).path(ending) if self.is_asked else None
 
 
 @frozen
 class TableOptions(OutputOptions):
-    """Where tables go, and how a terminal shows them."""
+    """The place of tables, and their look on a terminal."""
 
     color: When = declare(When.AUTO, "Colours: auto (on a terminal, without $NO_COLOR), always, never.")
     no_pager: bool = declare(False, "No $PAGER for what is longer than the terminal.")

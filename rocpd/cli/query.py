@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @frozen
 class SqlAndInputs(Inputs):
-    """SQL, and which files are read."""
+    """The SQL, and the files to read."""
 
     words: tuple[str, ...] = plain(
         (), "SQL, then files, globs, folders, *.rpdb packages.", "[SQL] [INPUTS]...", is_positional=True
@@ -97,7 +97,7 @@ def query(
 
 
 class _Bar(contextlib.ExitStack):
-    """A bar of the ranks that are done, shown until the first row goes to the same terminal."""
+    """A bar of the finished ranks, shown until the first row goes to the same terminal."""
 
     def __init__(self, out: TextIO) -> None:
         super().__init__()
@@ -105,12 +105,12 @@ class _Bar(contextlib.ExitStack):
         self._report = self.enter_context(progress("query", "ranks"))
 
     def on_progress(self, done: int, total: int) -> None:
-        """Draw how many ranks are done."""
+        """Draw the number of finished ranks."""
         if self._report:
             self._report(done, total)
 
     def until_first(self, rows: Iterable[Row]) -> Iterator[Row]:
-        """Yield `rows`; the bar goes before the first one."""
+        """Yield `rows`; the bar disappears before the first one."""
         for row in rows:
             if self._report and self._is_terminal:
                 self._report = None
@@ -119,7 +119,7 @@ class _Bar(contextlib.ExitStack):
 
 
 def _part_from_last(results: int, out: TextIO, form: TableFormat | None) -> None:
-    """Put an empty line between tables; some documents hold one."""
+    """Write an empty line between tables; refuse formats whose documents hold one table."""
     if results and form and form.is_document:
         raise UsageError(f"more than one statement gives rows, {form.name} holds one table", "keep one, or take csv")
     if results:
@@ -155,7 +155,7 @@ _ALLOWED = frozenset({
     "parameter", "print", "prompt", "read", "schema", "separator", "show", "tables", "timeout", "timer", "version",
     "vfsinfo", "vfslist", "vfsname", "width",
 })  # fmt: skip
-"""The dot commands that neither write nor run anything; one that a later apsw adds is refused."""
+"""The dot commands that neither write nor run anything; commands that a later apsw adds are refused."""
 
 
 def shell(inputs: Inputs, selection: SelectionOptions, passes: PassOptions, execution: Execution) -> int:
@@ -175,7 +175,7 @@ def shell(inputs: Inputs, selection: SelectionOptions, passes: PassOptions, exec
 
 
 def _run_shell(connection: apsw.Connection, calculated: Sequence[str], intro: str) -> int:
-    stdin = sys.stdin or io.StringIO()  # None: the program was started with a closed one
+    stdin = sys.stdin or io.StringIO()  # None where the program was started with a closed stdin
     if isinstance(stdin, io.TextIOWrapper):
         stdin.reconfigure(encoding="utf-8", errors="replace")
     stdout, stderr = (VisibleStream(stream).data() for stream in (sys.stdout, sys.stderr))
@@ -184,14 +184,14 @@ def _run_shell(connection: apsw.Connection, calculated: Sequence[str], intro: st
     shell.command_colour(["off"])  # its own escape sequences would be made visible, too
     try:
         shell.cmdloop(intro=intro)
-    except (TypeError, ValueError, LookupError) as error:  # of its own code, over a schema that no SQLite wrote
+    except (TypeError, ValueError, LookupError) as error:  # its own, over a schema that SQLite did not write
         raise RocpdError(f"the shell cannot read this schema: {error}", "rocpd info says what is damaged") from error
     return Exit.FAILED if shell.failed and not stdin.isatty() else Exit.GOOD
 
 
 @functools.cache
 def shell_class() -> Any:
-    """Return apsw's shell with the commands of `_ALLOWED` alone: its class is imported when it is needed."""
+    """Return apsw's shell with only the commands of `_ALLOWED`. Its class is imported on demand."""
     from apsw import shell
 
     Shell: Any = shell.Shell  # noqa: N806 (a class; its own types are incomplete)
@@ -212,7 +212,7 @@ def shell_class() -> Any:
             return line
 
         def handle_exception(self) -> None:
-            """Report an error; remember that there was one."""
+            """Report an error, and remember it."""
             self.failed = True
             super().handle_exception()
 
@@ -236,7 +236,7 @@ def shell_class() -> Any:
 
 
 def _with_calculated(list_tables: Callable[[Any, list[str]], None]) -> Callable[[Any, list[str]], None]:
-    """Return the command that lists tables with those after it that are calculated: no schema has these."""
+    """Return the command that lists tables, extended by the calculated ones, which no schema holds."""
 
     def list_all(self: Any, cmd: list[str]) -> None:
         list_tables(self, cmd)
@@ -248,7 +248,7 @@ def _with_calculated(list_tables: Callable[[Any, list[str]], None]) -> Callable[
 
 
 def _regex(pattern: str) -> str:
-    """Return the regular expression of a pattern of LIKE."""
+    """Return the regular expression for a pattern of LIKE."""
     return "".join({"%": ".*", "_": "."}.get(letter, re.escape(letter)) for letter in pattern)
 
 

@@ -1,4 +1,4 @@
-"""`rocpd record`, a command under the recorder, `rocpd control` of it, `rocpd doctor`: what can be recorded here."""
+"""`rocpd record` runs a command under the recorder, `rocpd control` controls it, `rocpd doctor` checks the machine."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ _NAME, _STATE = 11, 7  # characters
 
 @frozen
 class DoctorOptions:
-    """Where would be recorded, and how the answer looks."""
+    """The folder to record into, and the format of the answer."""
 
     folder: Path | None = plain(
         None,

@@ -1,8 +1,7 @@
-"""`rocpd summary`: where the time went, per kernel, copy, function, marker or domain; counters and raptor.
+"""`rocpd summary`: where the time went, by kernel, copy, function, marker or domain; counters and raptor.
 
-With `--follow` kernels are printed as files grow, until Ctrl-C: that never ends by itself. Files are opened anew when
-they change: a profiler may go on to another file, replace one, or be in the middle of a transaction, whose rows come
-with its end.
+`--follow` prints kernels as files grow, until Ctrl-C. Files are opened anew when they change: a profiler may go on to
+another file, replace one, or be in the middle of a transaction, whose rows appear when it ends.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
 
 
 ALL = "all"
-"""Stands for every analysis that is built in; those that lack data say so."""
+"""Stands for all built-in analyses; an analysis that lacks data says so."""
 
 
 def _names() -> list[str]:
@@ -64,7 +63,7 @@ def _format_listing() -> str:
 
 @frozen
 class NamesAndInputs(Inputs):
-    """Names of analyses, and which files are read."""
+    """The names of analyses, and the files to read."""
 
     words: tuple[str, ...] = plain(
         (),
@@ -77,7 +76,7 @@ class NamesAndInputs(Inputs):
 
 @frozen
 class SummaryChoice:
-    """The question, and the look of its tables."""
+    """The question, and the format of its tables."""
 
     by: By | None = plain(None, "Divide the tables.")
     list: bool = plain(False, "List the names of summaries.")
@@ -105,10 +104,10 @@ class SummaryChoice:
 
     @property
     def kernel_names(self) -> KernelNames:
-        """Which name of a kernel counts.
+        """The form of kernel names.
 
         Raises:
-            UsageError: two of them.
+            UsageError: several forms are asked for.
         """
         forms = {
             "--mangled-kernels": (self.mangled_kernels, KernelNames.MANGLED),
@@ -131,7 +130,7 @@ class SummaryChoice:
         """The options of AMD's tables.
 
         Raises:
-            UsageError: what should be a domain is no name.
+            UsageError: a domain is not a name.
         """
         from rocpd.summary.summarize import SummaryOptions
 
@@ -196,10 +195,10 @@ def summary(
 def _names_and_paths(
     chosen: SummaryChoice, inputs: NamesAndInputs, output: TableOptions, analyses: Mapping[str, Analysis]
 ) -> tuple[list[str], list[str]]:
-    """Return the names of the analyses that are asked for, none for AMD's tables, and the files.
+    """Return the names of the analyses asked for, none for AMD's tables, and the files.
 
     Raises:
-        UsageError: names, and options of AMD's tables.
+        UsageError: there are both names and options of AMD's tables.
     """
     certain = [word for word in inputs.named if os.path.lexists(word)]
     names, others = split_names(
@@ -231,7 +230,7 @@ def _follow(
     """Print kernels as files grow, and each note once.
 
     Raises:
-        UsageError: something else was asked for, or a file to write.
+        UsageError: another output, or a file to write, was asked for.
     """
     from rocpd.federate.federation import Notes
 
@@ -254,10 +253,10 @@ def _follow(
 def _delivery(
     chosen: SummaryChoice, output: TableOptions, names: Sequence[str], analyses: Mapping[str, Analysis]
 ) -> Delivery | TextDelivery:
-    """Return how the tables of analyses, or AMD's if none is named, are delivered.
+    """Return the delivery of the tables of analyses, or of AMD's tables if no analysis is named.
 
     Raises:
-        UsageError: an unknown format, or one that is for another analysis.
+        UsageError: the format is unknown, or belongs to another analysis.
     """
     texts = texts_of(analyses)
     endings = {text.ending: name for name, forms in texts.items() for text in forms.values()} | tables.endings()
@@ -290,7 +289,7 @@ _OF_COUNTERS = ("collected", "passes", "panels", "to-collect")
 
 @frozen
 class CountersChoice:
-    """How it looks."""
+    """The format, and the number of rows."""
 
     format: str = tables.format_option()
     limit: int = plain(0, "Most rows of a table, 0: all.", "N", heading=Heading.OUTPUT, least=0)
@@ -375,7 +374,7 @@ _TIME = re.compile(r"([+-]?)(\d*\.?\d+|\d+\.)\s*(ns|us|ms|s|sec|)")
 
 @frozen
 class RaptorOptions:
-    """Which tables, of which part, and how kernels are told apart."""
+    """The tables, the part of the trace, and the names of kernels."""
 
     categorize: bool = plain(False, "Show time by category.", flags=("-c", "--categorize"))
     top: bool = plain(
@@ -421,7 +420,7 @@ def edge(session: Session, text: str | None) -> str | None:
     """Return an edge of the region of interest as an edge of a window.
 
     Raises:
-        UsageError: no time, and no kernel matches.
+        UsageError: it is no time, and no kernel matches.
     """
     if text is None or text.endswith("%"):
         return text

@@ -1,7 +1,7 @@
-"""Where tables go, stdout or files, and in which format. Text comes from `rocpd.table`.
+"""The place and the format of tables. Text comes from `rocpd.table`.
 
-Those of analyses go to stdout, on one page, or to a file each; on a terminal their findings have a sign and a colour
-for the verdict, and lines that end between words.
+Tables of analyses go to stdout, on one page, or to a file each; on a terminal their findings have a sign and a colour
+for the verdict, and lines are wrapped between words.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
     from rocpd.summary.summarize import SummaryOptions
 
 
-_TEXT = ".txt"  # ending of files that look like the console
+_TEXT = ".txt"  # ending of files in the format of the console
 
 JSON = "json"
 
 TEXT_OR_JSON = {CONSOLE: _TEXT, JSON: ".json"}
-"""Forms of answers that are no tables -> the ending of their files."""
-_FEW = 6  # tables that are named when their rows are cut
+"""Forms of answers that are not tables -> the ending of their files."""
+_FEW = 6  # tables named in the note on cut rows
 
 
 def format_option(
@@ -48,12 +48,12 @@ def format_option(
     names: Callable[[], Iterable[str]] = format_names,
     listing: Callable[[], str] | None = None,
 ) -> str:
-    """Return the field of the option `--format` of a command; its value is empty when it is not given.
+    """Return the field of a command's option `--format`; its value is empty when the option is not given.
 
     Args:
-        help: it ends with a colon; the names or their listing follow it.
-        names: of the formats.
-        listing: the names as help shows them.
+        help: ends with a colon; the names or their listing follow it.
+        names: returns the names of the formats.
+        listing: returns the names for help.
     """
     listing = listing or (lambda: ", ".join(names()))
     flags = ("-f", "--format")
@@ -67,11 +67,11 @@ LIMIT = Option(
     least=0,
     is_plain=True,
 )
-"""The option of commands that write tables of analyses."""
+"""The option `--limit` of commands that write tables of analyses."""
 
 
 def most_rows(limit: int | None, is_for_people: bool, usual: int = 20) -> int:
-    """Return how many rows of a table are written, 0: all, for a value of `--limit`."""
+    """Return the largest number of rows of a table for a value of `--limit`; 0: all."""
     return limit if limit is not None else usual if is_for_people else 0
 
 
@@ -81,17 +81,17 @@ def of_analyses() -> list[str]:
 
 
 def endings() -> dict[str, str]:
-    """Return ending of a file -> format."""
+    """Return ending -> format."""
     return {_TEXT: CONSOLE, **{form.ending: name for name, form in known_table_formats().items()}}
 
 
 def ending_of(form: TableFormat | None) -> str:
-    """Return the ending of files of a format; None is the console."""
+    """Return the ending of files of a format; None stands for the console."""
     return form.ending if form else _TEXT
 
 
 def format_by_ending(name: str | None, known: Mapping[str, str]) -> str:
-    """Return the format that the name of an output has by its ending; the console where it has none.
+    """Return the format for the ending of an output's name; the console if none fits.
 
     >>> format_by_ending("x.a.json", {".json": "json", ".a.json": "a"}), format_by_ending("x", {".json": "json"})
     ('a', 'console')
@@ -116,12 +116,12 @@ def form_and_path(name: str, output: OutputOptions, forms: Mapping[str, str]) ->
     """Return the form of a text, by `--format` or else by the ending of `-o`, and the file; None: stdout.
 
     Args:
-        name: of the form, as the user has it; empty: none was named.
-        output: where the text goes.
+        name: name of the form, as the user wrote it; empty: not given.
+        output: the place of the text.
         forms: name -> ending of its files.
 
-    Raises:
-        UsageError: no form is called so.
+        Raises:
+        UsageError: the form is unknown.
     """
     form = name.lower() or format_by_ending(output.name, {ending: known for known, ending in forms.items()})
     if form not in forms:
@@ -145,7 +145,7 @@ def open_output(path: Path | None, output: TableOptions) -> Iterator[TextIO]:
 
 
 def write_answer(answer: object, lines: Iterable[str], out: TextIO, form: str) -> None:
-    """Write an answer that is no table: its document where the form is JSON, else its lines."""
+    """Write an answer that is not a table: its document for JSON, else its lines."""
     if form == JSON:
         as_data(out).write(json.dumps(answer, indent=1, ensure_ascii=False) + "\n")
     else:
@@ -165,15 +165,15 @@ def write_rows(
 
 
 def run_analyses(session: Session, names: Sequence[str], options: Options) -> tuple[Iterator[Summary], list[str]]:
-    """Run analyses; return their tables, and what these are called as far as that is known before.
+    """Run analyses; return their tables, and the names of the tables as far as they are known before.
 
     Args:
-        session: what to read.
+        session: the job.
         names: analyses or tables; those that lack data are reported, unless all do.
-        options: what is asked of each.
+        options: options of the analyses.
 
     Raises:
-        UsageError: an unknown name.
+        UsageError: a name is unknown.
     """
     from rocpd.summary.run import planned
 
@@ -183,10 +183,10 @@ def run_analyses(session: Session, names: Sequence[str], options: Options) -> tu
 
 
 def _tables(session: Session, plan: Mapping[str, frozenset[str]], options: Options) -> Iterator[Summary]:
-    """Run analyses in one pass over the ranks; a table is written before the next is put together.
+    """Run analyses in one pass over the ranks; each table is written before the next one is built.
 
     Raises:
-        RocpdError: no analysis has the data that it needs.
+        RocpdError: all analyses lack data.
     """
     from rocpd.summary.reading import Reading
     from rocpd.summary.run import run_planned
@@ -213,7 +213,7 @@ def _tables(session: Session, plan: Mapping[str, frozenset[str]], options: Optio
 
 
 def _preliminary(ranks: int) -> Callable[[int, Sequence[Finding]], None]:
-    """Return what notes findings from some of the ranks, for those who wait for all."""
+    """Return a callback that notes findings from some of the ranks while the others are read."""
 
     def say(done: int, findings: Sequence[Finding]) -> None:
         for finding in findings:
@@ -226,7 +226,7 @@ def amds_tables(session: Session, options: SummaryOptions) -> tuple[list[Summary
     """Return AMD's tables and their names.
 
     Raises:
-        RocpdError: there are none.
+        RocpdError: there are no such tables.
     """
     from rocpd.summary.summarize import summarize
 
@@ -240,13 +240,13 @@ def amds_tables(session: Session, options: SummaryOptions) -> tuple[list[Summary
 
 @frozen
 class TextDelivery:
-    """How a format of one analysis alone is delivered.
+    """The delivery of a text format of a single analysis.
 
     Args:
         analysis: its name.
         text: the format.
         target: file; None: stdout.
-        output: how stdout shows it, and whether an existing file is replaced.
+        output: look of stdout, and whether an existing file is replaced.
     """
 
     analysis: str
@@ -273,14 +273,14 @@ class TextDelivery:
 
 @frozen
 class Delivery:
-    """How the tables of analyses are delivered.
+    """The delivery of the tables of analyses.
 
     Args:
-        form: format; None: as people read it.
+        form: format; None: text for people.
         target: files; None: stdout.
-        output: how stdout shows them, and whether existing files are replaced.
+        output: look of stdout, and whether existing files are replaced.
         limit: most rows of a table; 0: all.
-        is_split: a file for each table, even where the format puts several on one page.
+        is_split: whether each table gets a file, even where the format puts several on one page.
     """
 
     form: TableFormat | None
@@ -293,7 +293,7 @@ class Delivery:
     def of(
         cls, form: TableFormat | None, output: TableOptions, limit: int | None = None, *, is_split: bool = False
     ) -> Delivery:
-        """Return how tables get to where `output` says; else some formats go to files all the same."""
+        """Return the delivery to the place in `output`; some formats go to files without one."""
         to_files = output.is_asked or (form is not None and (form.is_columnar or is_split))
         limit = most_rows(limit, is_for_people=form is None and not to_files)
         return cls(form, output.destination([ending_of(form)]) if to_files else None, output, limit, is_split)
@@ -303,7 +303,7 @@ class Delivery:
 
         Args:
             summaries: the tables.
-            names: what they are called, as far as that is known: no file is written when one of theirs exists.
+            names: names of the tables, as far as known; if a file of one exists, none is written.
         """
         if self.form and self.limit:
             summaries = (summary.cut(self.limit) for summary in summaries)
@@ -366,7 +366,7 @@ class Delivery:
 
 
 def _draw(summary: Summary, out: TextIO, screen: Screen, drawn: set[str]) -> bool:
-    """Write the picture of a table, unless it was drawn; return whether it stands for the rows too."""
+    """Write the picture of a table, unless it was drawn before; return whether it replaces the rows, too."""
     pictured = summary.pictured_by or summary
     picture = pictured.definition.picture
     if picture is None or pictured.name in drawn or not pictured.first(1):
@@ -380,7 +380,7 @@ def _draw(summary: Summary, out: TextIO, screen: Screen, drawn: set[str]) -> boo
 
 
 def _sheets(summaries: Iterable[Summary], *, is_page: bool) -> Iterator[Sheet]:
-    """Yield tables; what they conclude stands above them on a page, and goes to stderr otherwise."""
+    """Yield tables; their findings stand above them on a page, and go to stderr otherwise."""
     for summary, findings in _with_new_findings(summaries):
         lines = _texts(findings)
         if not is_page:
@@ -391,12 +391,12 @@ def _sheets(summaries: Iterable[Summary], *, is_page: bool) -> Iterator[Sheet]:
 
 
 def _rows(summary: Summary, *, is_page: bool) -> Iterator[Row]:
-    """Return the rows of a table; on a page, which people read, names of kernels are short."""
+    """Return the rows of a table, with short names of kernels on a page for people."""
     return summary.for_people() if is_page else iter(summary)
 
 
 def _with_new_findings(summaries: Iterable[Summary]) -> Iterator[tuple[Summary, list[Finding]]]:
-    """Yield each table with what it concludes, as far as no table before it said the same."""
+    """Yield each table with its findings, except those that an earlier table had, too."""
     shown_before: set[str] = set()
     for summary in summaries:
         findings = [finding for finding in summary.findings if finding.text not in shown_before]
@@ -422,7 +422,7 @@ _SIGNS: Mapping[Verdict, tuple[str, Colour]] = {
 
 
 def _lines(finding: Finding, screen: Screen) -> Iterator[str]:
-    """Yield the lines of a finding; what the job is has no sign, and stands out."""
+    """Yield the lines of a finding; the description of the job has no sign, and is bold."""
     text = visible(finding.text)
     if finding.rule == JOB:
         yield from map(screen.bold, wrap(text, screen.width, subsequent_indent="  "))

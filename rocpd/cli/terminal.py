@@ -1,7 +1,7 @@
-"""The terminal of stdout: its width, its colours, and the pager of output that is longer than it.
+"""The terminal of stdout: its width, its colours, and the pager for longer output.
 
-What is written waits until it fills the terminal, and then goes to the pager; else it is written when the page ends.
-Notes are part of the page: they stand where they were said.
+Text is held until it fills the terminal, and then goes to the pager; otherwise it is written when the page ends. Notes
+are part of the page, in their order.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from rocpd.cli.diagnostics import ReaderGoneError, notes_on, until_ctrl_c, witho
 if TYPE_CHECKING:
     from rocpd.table.palette import Screen
 
-_OF_LESS = {"LESS": "FRX", "LESSCHARSET": "utf-8"}  # ends on one screen, shows colours, leaves the text where it is
+_OF_LESS = {"LESS": "FRX", "LESSCHARSET": "utf-8"}  # ends on one screen, shows colours, leaves the text on the screen
 _DUMB = ("dumb", "unknown")
 
 
 class When(StrEnum):
-    """When there are colours."""
+    """When text is coloured."""
 
     AUTO = "auto"
     ALWAYS = "always"
@@ -35,14 +35,14 @@ class When(StrEnum):
 
 @contextmanager
 def page(when: When, *, is_paged: bool) -> Iterator[TextIO]:
-    """Yield stdout: a `TerminalPage` where it is a terminal, or is to look like one.
+    """Yield stdout: a `TerminalPage` where it is a terminal, or has to look like one.
 
     Args:
-        when: when there are colours.
-        is_paged: whether the pager takes what is longer than the terminal.
+        when: when text is coloured.
+        is_paged: whether the pager takes output that is longer than the terminal.
 
     Raises:
-        ReaderGoneError: the reader has left the pager, or interrupted what it shows.
+        ReaderGoneError: the reader has left the pager, or interrupted its output.
     """
     if not sys.stdout.isatty() and when is not When.ALWAYS:
         yield VisibleStream(sys.stdout)  # type: ignore[misc] # as a TextIO, as far as anything here writes
@@ -67,12 +67,12 @@ def page(when: When, *, is_paged: bool) -> Iterator[TextIO]:
 
 
 def screen_of(out: TextIO) -> Screen | None:
-    """Return what a person looks at, None for a pipe or file."""
+    """Return the screen of a terminal; None for a pipe or file."""
     return out.screen if isinstance(out, TerminalPage) else None
 
 
 def _colours(when: When) -> int:
-    """Return how many colours there are; `$NO_COLOR` is https://no-color.org."""
+    """Return the number of colours; `$NO_COLOR` is https://no-color.org."""
     from rocpd.table.palette import FEW, MANY
 
     is_dumb = os.environ.get("TERM", "") in _DUMB
@@ -82,12 +82,12 @@ def _colours(when: When) -> int:
 
 
 def is_interactive() -> bool:
-    """Whether somebody sees the output and types."""
+    """Whether a person sees the output and can type."""
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def _pager() -> list[str]:
-    """Return the command of the pager; none, where nobody could use one."""
+    """Return the command of the pager; empty where nobody could use one."""
     import shlex
 
     if not is_interactive() or os.environ.get("TERM", "") in _DUMB:
@@ -107,7 +107,7 @@ class TerminalPage(VisibleStream):
         stream: stdout.
         screen: its width and colours.
         height: lines of the terminal.
-        pager: the command of the pager; none: everything is written at once.
+        pager: the command of the pager; empty: text is written at once.
     """
 
     def __init__(self, stream: TextIO, screen: Screen, height: int, pager: list[str]) -> None:
@@ -120,7 +120,7 @@ class TerminalPage(VisibleStream):
 
     @property
     def is_paging(self) -> bool:
-        """Whether the pager has it."""
+        """Whether the page goes to the pager."""
         return self._pager is not None
 
     def write(self, text: str) -> int:
@@ -139,17 +139,17 @@ class TerminalPage(VisibleStream):
         return len(text)
 
     def flush(self) -> None:
-        """Write what does not wait for the page to fill."""
+        """Write text at once where there is no pager; otherwise it waits for the page to fill."""
         if not self._command:
             self._stream.flush()
 
     def close(self) -> None:
-        """End the page; return when the reader has left the pager."""
+        """End the page; with a pager, return when the reader has left it."""
         if self._pager is None:
             self._stream.write("".join(self._held))
             self._stream.flush()
             return
-        with until_ctrl_c():  # which the pager hears too
+        with until_ctrl_c():  # the pager receives it, too
             self._pager.communicate()
         while self._pager.poll() is None:
             with until_ctrl_c():
@@ -161,7 +161,7 @@ class TerminalPage(VisibleStream):
             self._pager.terminate()
 
     def _pass_on(self) -> None:
-        """Write what is held to the pager, which is started now if it was not; without it, to the terminal."""
+        """Write the held text to the pager, starting it if necessary; without a pager, to the terminal."""
         text = "".join(self._held)
         self._held = []
         self._pager = self._pager or self._start()

@@ -1,4 +1,4 @@
-"""`rocpd top`: a job while it runs, on the screen, as lines, or for programs; `rocpd hang`: who is missing in it."""
+"""`rocpd top` shows a job while it runs, on the screen, as lines, or for programs; `rocpd hang` finds missing ranks."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from rocpd.top.watch import Watch
 
 
-_PAUSE_S = 0.05  # between two questions whether to look; an interval is longer
+_PAUSE_S = 0.05  # between two checks whether to look; shorter than any interval
 
 
 @frozen
 class TopOptions:
-    """The part of the job, and how it is shown."""
+    """The part of the job, and its presentation."""
 
     HEADING = Heading.OUTPUT
 
@@ -95,7 +95,7 @@ def top(inputs: Inputs, shown: TopOptions, output: TableOptions, asked: Asked) -
 
 @contextlib.contextmanager
 def _scraped(address: str) -> Iterator[Callable[[Glance], None]]:
-    """Yield what takes each glance for those who scrape."""
+    """Yield a callback that serves each glance to scrapers."""
     if not address:
         yield lambda _: None
         return
@@ -134,7 +134,7 @@ def _follow(look: Callable[[], Glance], watch: Watch, form: str, interval: float
 
 
 def _show(look: Callable[[], Glance], watch: Watch, interval: float) -> None:
-    """Show it on the screen.
+    """Show the job on the screen.
 
     Raises:
         UsageError: there is no terminal, or the package that draws is not installed.

@@ -16,7 +16,7 @@ _WAIT_S = 0.5
 
 @frozen
 class ViewOptions:
-    """How the job is shown."""
+    """The comparison, the server, and limits of SQL."""
 
     HEADING = Heading.OUTPUT
 
@@ -67,7 +67,7 @@ def view(inputs: Inputs, asked: ViewOptions, selection: SelectionOptions, execut
             for overview, text in jobs:
                 with progress(text, "") as report:
                     overview.read(report)
-            while thread.is_alive():  # a signal that comes just before a wait is handled after it
+            while thread.is_alive():  # a signal just before a wait is handled only after it
                 thread.join(_WAIT_S)
         note("the viewer has ended")
 

@@ -1,6 +1,6 @@
-"""The table of contents of trace formats: one row per format, third parties add theirs by entry point.
+"""The list of trace formats: one row per format; other packages add theirs by entry point.
 
-Never imports a writer (or numpy) before that writer is asked to write.
+A writer (or numpy) is imported only when it writes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Write: TypeAlias = "Callable[[Federation, ConvertOptions, Progress | None], tuple[Path, ...]]"
 
 ENTRY_POINTS = "rocpd.formats"
-"""Entry point group; each one names a `Format`, or a function (session, options, progress) -> paths written."""
+"""Entry point group; each entry point names a `Format`, or a function (session, options, progress) -> paths written."""
 
 
 @frozen
@@ -28,14 +28,14 @@ class Format:
     """One output format.
 
     Args:
-        name: what `--output-format` takes.
+        name: the value of `--output-format`.
         doc: one line for people.
-        home: `module:function` that writes it.
-        endings: of names of outputs, `.pftrace`; `-o` with one of them names the output itself.
+        home: `module:function` of the writer.
+        endings: endings of the names of outputs, such as `.pftrace`; `-o` with one of them names the output itself.
         reads: options that it reads: names of fields of `ConvertOptions`, or declarations of its own.
-        aliases: further names that are taken for it.
+        aliases: further names for it.
         hints: words with which people look for it; they are answered with its name.
-        is_archive: the path written is the entry to what lies beside it under the same name.
+        is_archive: whether the path written is the entry to further files beside it, under the same name.
     """
 
     name: str
@@ -56,8 +56,8 @@ class Format:
         """Write all ranks of `session`; return the paths written.
 
         Args:
-            session: open files; what the user should know goes to `session.note`.
-            options: where to and how.
+            session: open files; notes for the user go to `session.note`.
+            options: the place and the look of outputs.
             progress: called now and then with rows done and rows in total.
 
         Raises:
@@ -71,10 +71,10 @@ class Format:
         return write(session.with_amds_windows(), options, progress)
 
     def values(self, asked: Mapping[str, object]) -> dict[str, object]:
-        """Return what a Python caller asked of the options that it reads, each value of its option's type.
+        """Return the values that a Python caller gives for its options, each converted to the type of the option.
 
         Raises:
-            UsageError: a value of another type.
+            UsageError: a value has another type.
         """
         return {option.name: typed(option, asked[option.name]) for option in self.options if option.name in asked}
 
@@ -140,13 +140,13 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
 
 
 def known_formats() -> dict[str, Format]:
-    """Return FORMATS and those that installed packages add; a name of ours cannot be replaced."""
+    """Return FORMATS and the formats of installed packages; these cannot replace a name in FORMATS."""
     others = {name: entry for name, entry in entries.added(ENTRY_POINTS, Format, _plain) if name not in FORMATS}
     return {**FORMATS, **others}
 
 
 def _plain(name: str, home: str, package: str) -> Format:
-    """Return the entry of a function alone: it may read whatever our own formats read."""
+    """Return the entry of a plain function: it may read all options of the built-in formats."""
     return Format(name, f"from {package}", home, reads=tuple(option.name for option in options_of(ConvertOptions)))
 
 
@@ -154,7 +154,7 @@ def find(name: str) -> Format:
     """Return the format that a user named, by name or alias.
 
     Raises:
-        UsageError: no such format.
+        UsageError: there is no such format.
     """
     known = known_formats()
     word = name.lower()
@@ -167,7 +167,7 @@ def find(name: str) -> Format:
 
 
 def endings_of(formats: Iterable[Format]) -> list[str]:
-    """Return the endings that name an output of one of `formats` itself, those of compressed outputs too."""
+    """Return the endings that name an output of `formats` itself, including those of compressed outputs."""
     return [
         ending + more
         for entry in formats
@@ -177,10 +177,10 @@ def endings_of(formats: Iterable[Format]) -> list[str]:
 
 
 def check_options(formats: Iterable[Format], given: Iterable[str]) -> list[str]:
-    """Return the flags of options of AMD's that none of `formats` reads.
+    """Return the flags of AMD's options that none of `formats` reads.
 
     Raises:
-        UsageError: another option that none of them reads.
+        UsageError: none of them reads another given option.
     """
     asked = {entry.name: entry.options for entry in formats}
     return entries.unread(given, asked, {entry.name: entry.options for entry in known_formats().values()})

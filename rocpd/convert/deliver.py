@@ -1,6 +1,6 @@
-"""Brings the parts of ranks together: where each rank stands, which outputs there are, one task per rank, all at once.
+"""Combines the parts of ranks: the place of each rank, the list of outputs, one task per rank, all at the same time.
 
-Never encodes an event: each format has a function that writes the part of one rank.
+Encodes no event: each format has a function that writes the part of one rank.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rocpd.federate.select.selection import Part
 from rocpd.schema.rules.events import EVENTS
 
 _STAND_IN_PIDS = 1 << 23
-"""Above Linux's largest pid (2^22): where the pids lie that stand in for ones that clash."""
+"""First of the pids that replace clashing ones; above Linux's largest pid (2^22)."""
 
 
 _CONTAINER = re.compile(r"^([0-9a-f]{6})[0-9a-f]{6,}$")
@@ -34,16 +34,16 @@ _CONTAINER = re.compile(r"^([0-9a-f]{6})[0-9a-f]{6,}$")
 
 @frozen
 class Placement:
-    """Where a rank stands.
+    """The place of a rank in a trace.
 
     Args:
         rank: the rank.
-        label: what people call it, in order of the ranks when sorted as text: `rank 02 · node-7`.
+        label: name for people, which sorts as text in order of ranks: `rank 02 · node-7`.
         position: 1 for the first rank of the session, and so on.
         pid: pid in the trace, distinct in the session.
-        shift: what is added to its times to lay them on the common time line.
-        clock: how that is known, None where all ranks share a clock.
-        part: what of the rank's time counts, by its clock; None for all of it.
+        shift: offset that lays its times on the common time line.
+        clock: source of the shift, None where all ranks share a clock.
+        part: selected part of the rank's time, by its clock; None for all of it.
     """
 
     rank: Rank
@@ -56,18 +56,18 @@ class Placement:
 
     @property
     def about(self) -> str:
-        """Its process and its clock, for people."""
+        """The process and the clock of the rank, for people."""
         rank = self.rank
         words = f"process {'?' if rank.pid is None else rank.pid} of {rank.hostname or '?'}: {rank.command or '?'}"
         return f"{words}\n{self.clock}" if self.clock else words
 
     @property
     def window(self) -> Part | None:
-        """The part of the rank that counts, on the common time line; None for all of it."""
+        """The selected part of the rank's time, on the common time line; None for all of it."""
         return self.part.on_line(self.shift) if self.part else None
 
     def by_its_clock(self) -> Placement:
-        """Return where it stands when its times stay as recorded."""
+        """Return the placement of a rank whose times stay as recorded."""
         return dataclasses.replace(self, shift=UNSHIFTED)
 
 
@@ -76,7 +76,7 @@ def placements(session: Federation, *, aligned: bool = True) -> tuple[Placement,
 
     Args:
         session: the ranks.
-        aligned: lay ranks on one time line; else times stay as recorded, and nothing is noted about clocks.
+        aligned: whether to lay ranks on one time line; else times stay as recorded, and no notes on clocks are made.
     """
     alignment = session.alignment if aligned or session.window else Alignment()
     pids = distinct_pids(session.ranks)
@@ -96,9 +96,9 @@ def placements(session: Federation, *, aligned: bool = True) -> tuple[Placement,
 
 
 def rank_labels(ranks: Sequence[Rank]) -> dict[int, str]:
-    """Return number -> label of ranks: number, the program where it is not the same on all, and host.
+    """Return number -> label of ranks: number, the program if ranks differ in it, and host.
 
-    Numbers are as long as the largest, so that viewers which sort by name have ranks in order.
+    Numbers are as long as the largest, so that viewers which sort by name show ranks in order.
     """
     width = len(str(max((rank.number for rank in ranks), default=0)))
     hosts = _short_hosts(ranks)
@@ -109,7 +109,7 @@ def rank_labels(ranks: Sequence[Rank]) -> dict[int, str]:
 
 
 def _short_hosts(ranks: Sequence[Rank]) -> dict[int, str]:
-    """Return number -> host name up to the first dot, six digits of a container's, where that tells hosts apart."""
+    """Return number -> host name up to the first dot, six digits of a container's, where these stay distinct."""
     hosts = {rank.number: rank.hostname for rank in ranks if rank.hostname}
     short = {host: _CONTAINER.sub(r"\1", host.partition(".")[0]) for host in hosts.values()}
     return {n: short[host] if len(set(short.values())) == len(short) else host for n, host in hosts.items()}
@@ -121,9 +121,9 @@ def _program(rank: Rank) -> str | None:
 
 
 def distinct_pids(ranks: Sequence[Rank]) -> dict[int, int]:
-    """Return a pid of its own for each rank: the OS's where it is the first with it, else one that no OS gives.
+    """Return a distinct pid for each rank: the OS's for the first rank with it, else a pid that no OS gives.
 
-    Viewers take processes of equal pid for one, and ranks on other hosts or in containers do have equal pids.
+    Viewers merge processes of equal pid, and ranks on other hosts or in containers can have equal pids.
     """
     pids: dict[int, int] = {}
     used: set[int] = set()
@@ -155,9 +155,9 @@ class RankPart:
     """The part of one rank in an output.
 
     Args:
-        placement: where the rank stands.
+        placement: the place of the rank.
         path: temporary file or folder to write.
-        options: how events are shown.
+        options: the look of events.
     """
 
     placement: Placement
@@ -195,13 +195,13 @@ def rank_parts(
     options: ConvertOptions,
     progress: Progress | None,
 ) -> Iterator[Iterator[tuple[RankPart, Answer]]]:
-    """Do `work` for each rank of all outputs, on all cores where that pays; yield what has parts and results in order.
+    """Do `work` for each rank of all outputs, on all cores where that pays; yield an iterator of parts and results.
 
     Args:
-        work: writes the part of one rank; what it wrote goes with the end of the block.
+        work: writes the part of one rank; the files of parts are removed at the end of the block.
         session: the ranks.
         outputs: the outputs.
-        options: how events are shown.
+        options: the look of events.
         progress: called with (events done, events in all).
     """
     ranks = [placement for output in outputs for placement in output.ranks]
@@ -261,15 +261,15 @@ def concatenate(
     progress: Progress | None,
     last: Callable[[list[Answer]], bytes] = lambda _: b"",
 ) -> tuple[tuple[Path, ...], list[Answer]]:
-    """Write files made of the parts of ranks, one after the other; all appear when the last is complete.
+    """Write files that consist of the parts of ranks, one after the other; all appear when the last is complete.
 
     Args:
         work: writes the part of one rank with `open_part`.
         session: the ranks.
-        frame: what comes around parts.
-        options: of the outputs.
+        frame: bytes around the parts.
+        options: options of the outputs.
         progress: as `Format.write`.
-        last: makes what follows the parts of an output from the answers of its ranks.
+        last: makes the bytes after the parts of an output from the answers of its ranks.
 
     Returns:
         the paths, and the results of `work` in order of ranks.
@@ -301,7 +301,7 @@ def _fill(
 
 
 def append(path: Path, out: BinaryIO) -> None:
-    """Move what is in the file `path` to the end of `out`."""
+    """Move the content of the file `path` to the end of `out`."""
     with path.open("rb") as part:
         while block := part.read(_BLOCK):
             out.write(block)
@@ -310,7 +310,7 @@ def append(path: Path, out: BinaryIO) -> None:
 
 @contextlib.contextmanager
 def open_part(part: RankPart, name: str = "") -> Iterator[BinaryIO]:
-    """Open the file of a part, or file `name` in its folder, for writing; compressed when the user asks for it."""
+    """Open the file of a part, or file `name` in its folder, for writing; compressed if the user asks for it."""
     with (part.path / name).open("wb", buffering=1 << 20) as file:
         if not part.options.gzip:
             yield file
@@ -323,7 +323,7 @@ def open_part(part: RankPart, name: str = "") -> Iterator[BinaryIO]:
 
 
 def packed(data: bytes, options: ConvertOptions) -> bytes:
-    """Return `data`, compressed when the user asks for it."""
+    """Return `data`, compressed if the user asks for it."""
     if not data or not options.gzip:
         return data
     import gzip

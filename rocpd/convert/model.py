@@ -1,6 +1,6 @@
-"""The event model that every trace writer consumes: tracks, slices, instants, counters and flows of one rank.
+"""The event model for the writers of traces: tracks, slices, instants, counters and flows of one rank.
 
-Columns are numpy arrays; times are ns on the common time line. Never reads a database, never writes a file.
+Columns are numpy arrays; times are ns on the common time line. Reads no database and writes no file.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rocpd.facts.columns import TextCodes
 
 
 class TrackKind(enum.IntEnum):
-    """The kinds of tracks, in the order in which people look for them within a rank, or a GPU of it."""
+    """The kinds of tracks, in their order within a rank, or a GPU of it."""
 
     GPU_TIME = enum.auto()
     STEPS = enum.auto()
@@ -36,16 +36,16 @@ class Track:
     """One time line.
 
     Args:
-        name: for people, in words that stand alone: `GPU 0 · stream 1`.
-        kind: what it shows.
-        title: its name below that of its agent: `stream 1`; empty: the name.
-        tid: OS thread id when the track is a thread.
-        unit: unit of the values when the track is a counter, may be empty; None: no counter.
-        nests: slices may lie within each other (a call stack); otherwise they follow each other.
-        base, lane: the track that this one is an extra lane of, by index, and which (0: itself).
-        agent: id of the agent whose work it shows, None where there is none.
-        line: id of the stream (or queue) whose dispatches it shows, `NULL` where unknown; None where there is none.
-        sampled: OS id of the thread that its samples are of, None where they are of none.
+        name: complete name for people: `GPU 0 · stream 1`.
+        kind: kind of its events.
+        title: name below the group of its agent: `stream 1`; empty: the name.
+        tid: OS thread id if the track is a thread.
+        unit: unit of the values if the track is a counter, may be empty; None: no counter.
+        nests: whether slices may lie within each other (a call stack); otherwise they follow each other.
+        base, lane: index of the track that this one is an extra lane of, and the number of the lane (0: itself).
+        agent: id of the agent whose work it shows, None without an agent.
+        line: id of the stream (or queue) whose dispatches it shows, `NULL` if unknown; None without dispatches.
+        sampled: OS id of the thread of its samples, None without one.
     """
 
     name: str
@@ -69,7 +69,7 @@ class Tracks:
         self._known: dict[Hashable, int] = {}
 
     def index(self, key: Hashable, track: Track) -> int:
-        """Return the index of the track known as `key`, which is this one where there is none yet."""
+        """Return the index of the track known as `key`; adds `track` if there is none yet."""
         index = self._known.get(key)
         if index is None:
             index = self._known[key] = len(self.all)
@@ -92,7 +92,7 @@ class Annotation:
     """One named value per slice.
 
     `values` are whole numbers, floating-point numbers, or numbers of `RankEvents.strings` (`text`).
-    `present` is False where a slice has none; None: all have one.
+    `present` is False for slices without a value; None: all have one.
     """
 
     name: str
@@ -110,7 +110,7 @@ class Ragged:
 
     @staticmethod
     def of(rows: Ints, values: Ints, count: int) -> Ragged:
-        """Group `values` by their `rows` (in any order, which stays within a row) for `count` rows."""
+        """Group `values` by their `rows` for `count` rows; values of a row keep their order."""
         order = np.argsort(rows, kind="stable")
         first = np.zeros(count + 1, np.int64)
         np.cumsum(np.bincount(rows, minlength=count), out=first[1:])
@@ -118,7 +118,7 @@ class Ragged:
 
     @property
     def counts(self) -> Ints:
-        """How many values each row has."""
+        """The number of values of each row."""
         return np.diff(self.first)
 
 
@@ -135,8 +135,8 @@ class Slices:
         kind: number in `RankEvents.kinds` of the kind of work, by which viewers colour it; None: they colour by name.
         annotations: named values.
         flows: flow ids that start or end here; each id occurs on two slices of the rank.
-        is_recorded: these are events; else they are calculated from events.
-        arguments: numbers of `RankEvents.names` and `RankEvents.strings`: name and value of each argument.
+        is_recorded: whether these are events; else they are calculated from events.
+        arguments: name and value of each argument, as numbers of `RankEvents.names` and `RankEvents.strings`.
     """
 
     track: Ints
@@ -161,7 +161,7 @@ class Slices:
         kind: Ints | None = None,
         annotations: tuple[Annotation, ...] = (),
     ) -> Slices:
-        """Return slices that are no events; `span` has starts and ends, `category` is one for all."""
+        """Return slices that are not recorded; `span` has starts and ends, `category` applies to all."""
         unknown = np.full(len(track), NULL)
         return cls(track, *span, name, np.full(len(track), category), unknown, kind, annotations, is_recorded=False)
 
@@ -171,7 +171,7 @@ class Slices:
 
 @frozen
 class Instants:
-    """Things at one point in time; the columns are those of `Slices`."""
+    """Events at one point in time; the columns are those of `Slices`."""
 
     track: Ints
     time: Ints
@@ -197,9 +197,9 @@ class Counters:
 
 @dataclass
 class RankEvents:
-    """All events of one rank; `about` says more of it than its label.
+    """All events of one rank; `about` adds details to its label.
 
-    `agents` has the names of its agents by their ids, of which `gpus` are GPUs.
+    `agents` has the names of its agents by their ids; `gpus` are the ids of GPUs.
     """
 
     rank: int
@@ -218,7 +218,7 @@ class RankEvents:
 
 
 def optional(name: str, values: Ints) -> Annotation:
-    """Return an annotation of whole numbers that is left out where the value is NULL."""
+    """Return an annotation of whole numbers, without rows whose value is NULL."""
     return where(values != NULL, name, values)
 
 

@@ -1,6 +1,6 @@
 """The options of trace formats as one frozen value; each field declares its own.
 
-Never reads a database and never checks that outputs are free (the writers do). Imports nothing heavy.
+Reads no database and does not check that outputs are free (the writers do). Imports nothing heavy.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ GZIP = ".gz"
 
 
 class AgentIndex(enum.StrEnum):
-    """How agents are named: `Agent 4` (hardware node), `Agent 2` (visible ones), `GPU 1` (visible ones of a type)."""
+    """Names of agents: `Agent 4` (hardware node), `Agent 2` (visible ones), `GPU 1` (visible ones of a type)."""
 
     ABSOLUTE = "absolute"
     RELATIVE = "relative"
@@ -34,17 +34,17 @@ class AgentIndex(enum.StrEnum):
 
     @property
     def view_column(self) -> str:
-        """The column of readable views that holds it."""
+        """The column of readable views that holds the index."""
         return {"absolute": "agent_abs_index", "relative": "agent_log_index"}.get(self.value, "agent_type_index")
 
     @property
     def has_type(self) -> bool:
-        """Whether the agent's type stands before the index, not just `Agent`."""
+        """Whether the agent's type precedes the index, in place of `Agent`."""
         return self is AgentIndex.TYPE_RELATIVE
 
 
 class Split(enum.StrEnum):
-    """The parts of a job that get an output of their own."""
+    """The parts of a job that get separate outputs."""
 
     RANK = "rank"
     NODE = "node"
@@ -58,28 +58,28 @@ def _views() -> Iterable[str]:
 
 @frozen
 class ConvertOptions:
-    """Where outputs go and how events are shown. Which format reads which option stands in `rocpd.convert.FORMATS`.
+    """The place of outputs and the look of events. `rocpd.convert.FORMATS` has the options of each format.
 
     Args:
-        folder: folder of the outputs; made when missing.
+        folder: folder of the outputs; created if missing.
         name: base name of the outputs: `out` gives `out.pftrace`, `out_kernel_trace.csv` …; a name that ends in `.gz`
             asks for `gzip`.
         force: replace existing outputs.
-        ending: what the user's name for the output ended in, if that is a format's ending: `.arrow` of `-o x.arrow`.
+        ending: the ending of the user's name for the output, if a format has this ending: `.arrow` of `-o x.arrow`.
         group_by_queue: one track per agent and HSA queue instead of HIP stream.
-        agent_index_value: which index of an agent its name shows; None: that of its type in traces (`GPU 1`), that of
-            the visible ones in CSV and in names of counters, as AMD's tools have it.
+        agent_index_value: index of an agent in its name; None: the index within its type in traces (`GPU 1`), the index
+            among visible agents in CSV and in names of counters, as AMD's tools have it.
         kernel_rename: the text of the enclosing marker names a kernel.
         annotate_args: API calls carry their arguments.
         annotate_pmc: dispatches carry their counter values.
-        processes: ranks are processes and threads are threads, as queries and AMD's reader of traces want them; else
-            plain groups of tracks, which Perfetto's UI shows as they are laid out.
-        queue_depth: a counter of operations that are launched and have not started, per agent.
+        processes: ranks are processes and threads are threads, as queries and AMD's reader of traces need them; else
+            they are plain groups of tracks, whose order Perfetto's UI keeps.
+        queue_depth: adds a counter of launched operations that have not started, per agent.
         split: one output per rank or node instead of one for all.
         gzip: compress outputs.
         stats: also write the statistics files of rocprofv3.
-        views: readable views to write: parquet (none: those that make up a trace), arrow (one, default kernels).
-        amd_version: whose names of files and columns.
+        views: readable views to write: parquet (default: the views that make up a trace), arrow (one, default kernels).
+        amd_version: version of AMD's tool whose names of files and columns are used.
         with_rank: rows hold the number of their rank and its host name.
         arrow_stream: write the streaming format instead of a file.
         further: values of options that a format of another package declares, by name.
@@ -117,7 +117,7 @@ class ConvertOptions:
 
     @classmethod
     def at(cls, target: Destination, force: bool, **fields: Any) -> ConvertOptions:
-        """Return the options with which outputs go to `target`; a `.gz` after a format's ending compresses them."""
+        """Return the options for outputs at `target`; a `.gz` after a format's ending compresses them."""
         fields["gzip"] = fields.get("gzip", False) or target.ending.endswith(GZIP)
         return cls(target.folder, target.name, force, target.ending.removesuffix(GZIP), **fields)
 
@@ -126,11 +126,11 @@ class ConvertOptions:
         return self.folder / f"{self.name}{ending}"
 
     def ending_of(self, usual: str, *endings: str) -> str:
-        """Return what the names of a format's outputs end in: as the user named them if that is one of `endings`."""
+        """Return the ending of the names of outputs: the user's ending if it is one of `endings`, else `usual`."""
         return self.ending if self.ending in endings else usual
 
     def without_gz(self, endings: Iterable[str]) -> ConvertOptions:
-        """Return the same with `gzip` in place of a `.gz` in the name; of `t.pftrace.gz` one of `endings` goes too."""
+        """Return the same with `gzip` in place of a `.gz` in the name; removes one of `endings` before it, too."""
         if not self.name.lower().endswith(GZIP):
             return self
         name = self.name[: -len(GZIP)]

@@ -1,9 +1,9 @@
 """Reads readable views of one rank as columns, in row order and in batches.
 
-The rows are those that the view gives in SQL, cell for cell (but `guid`, which is the rank's). What a view looks up in
-a reference table (strings, agents, kernels …) is read as ids, and each value once: SQLite leaves out a join when none
-of its columns is read. Of each reference table the columns of one view are read together: a statement per column takes
-longer than the rows of it. A cell that is no number where numbers belong (a damaged file) is NULL and counted.
+The rows equal those of the view in SQL, cell for cell (except `guid`, which is the rank's). Values that a view looks up
+in a reference table (strings, agents, kernels …) are read as ids, and each value once: SQLite leaves out a join if none
+of its columns is read. The columns of a view from one reference table are read together, since a statement per column
+takes longer than its rows. A cell that should be a number and is not (a damaged file) is NULL and counted.
 
 Columns are arrays of numbers, lists of texts or coded texts, whatever a damaged file holds. Markers are regions and
 samples of the marker categories, named by their message: the view `markers` is written over other views and has no
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 Array: TypeAlias = "npt.NDArray[Any] | list[str | None]"
-"""A column that is read: whole numbers with `NULL` (int64), reals with NaN (float64), or texts."""
+"""A column as read: whole numbers with `NULL` (int64), reals with NaN (float64), or texts."""
 
 
 @frozen
@@ -48,7 +48,7 @@ class Coded:
     """Texts that repeat.
 
     Args:
-        codes: number of the text of each row, -1 where there is none.
+        codes: number of the text of each row, -1 for none.
         texts: the texts.
     """
 
@@ -57,7 +57,7 @@ class Coded:
 
     @staticmethod
     def of(texts: Iterable[str | None]) -> Coded:
-        """Return texts with each of them once."""
+        """Return texts in coded form."""
         numbers = TextCodes[str]()
         codes = [-1 if text is None else numbers.code(text) for text in texts]
         return Coded(np.array(codes, np.int64), numbers.texts)
@@ -71,12 +71,12 @@ Values: TypeAlias = "Array | Coded"
 
 
 def texts(values: list[Any]) -> list[str | None]:
-    """Return a column of texts; other values, which damaged files hold, as texts."""
+    """Return a column of texts; other values, which damaged files hold, become texts."""
     return values if {str, NoneType}.issuperset(map(type, values)) else list(map(decoded, values))
 
 
 def missing(values: Array) -> Flags:
-    """Whether there is no value, for each row."""
+    """Whether the value of each row is missing."""
     if isinstance(values, list):
         return np.fromiter((value is None for value in values), bool, len(values))
     return np.isnan(values) if values.dtype == np.float64 else np.equal(values, NULL)
@@ -91,24 +91,24 @@ def listed(values: Values) -> list[Any]:
 
 
 def as_coded(values: Values) -> Coded:
-    """Return a column of texts with each text once."""
+    """Return a column of texts in coded form."""
     return values if isinstance(values, Coded) else Coded.of(listed(values))
 
 
 def take(values: Array, rows: Ints) -> Array:
-    """Return the rows of a column with these numbers."""
+    """Return the rows of a column by their numbers."""
     return [values[row] for row in rows.tolist()] if isinstance(values, list) else values[rows]
 
 
 def joined(parts: Sequence[Array]) -> Array:
-    """Return the parts of a column as one."""
+    """Return the parts of a column as one column."""
     if isinstance(parts[0], list):
         return list(chain.from_iterable(parts))
     return np.concatenate([part for part in parts if isinstance(part, np.ndarray)])
 
 
 def select_of(sql: str, kinds: Mapping[str, Kind], base: str | None) -> Select:
-    """Return what to read by the kind of each column; arguments as for `Select`."""
+    """Return the statement for columns by their kinds; arguments as for `Select`."""
 
     def of(*wanted: Kind) -> tuple[str, ...]:
         return tuple(name for name, kind in kinds.items() if kind in wanted)
@@ -123,7 +123,7 @@ def values_of(select: Select, piece: Piece) -> dict[str, Array]:
 
 
 def _values_at(keys: Ints, values: Array, ids: Array) -> Values:
-    """Return the value of each id by the key that it is, nothing where there is none; of texts each that occurs."""
+    """Return the value for each id, by matching keys; missing for unknown ids. Texts are coded."""
     row, known = np.zeros(len(ids), np.int64), np.zeros(len(ids), bool)
     if isinstance(ids, np.ndarray) and ids.dtype == np.int64:
         row, known = find_rows(keys, ids)
@@ -151,20 +151,20 @@ class ReferenceTables:
         self._tables: dict[str, dict[str, tuple[Ints, Array]]] = {}
 
     def expect(self, columns: Iterable[ViewColumn]) -> None:
-        """Prepare for the columns of a view: what they look up in a table is read together, when first needed."""
+        """Prepare for the columns of a view: values from a reference table are read together, at first use."""
         for column in columns:
             if column.lookup:
                 self._expected.setdefault(column.lookup.table, {})[column.lookup.column] = column.kind
 
     def find(self, lookup: Lookup, ids: Array) -> Values:
-        """Return what ids lead to in an expected column; of texts each that occurs once."""
+        """Return the values for ids from an expected column; texts are coded."""
         known = self._tables.setdefault(lookup.table, {})
         if lookup.column not in known:
             known |= self._read(lookup.table, known)
         return _values_at(*known[lookup.column], ids)
 
     def _read(self, table: str, known: Collection[str]) -> dict[str, tuple[Ints, Array]]:
-        """Return the ids and values of columns, of the rows that have both."""
+        """Return ids and values of columns, for rows that have both."""
         kinds = {"id": Kind.INTEGER} | {name: kind for name, kind in self._expected[table].items() if name not in known}
         listed = ", ".join(map(quote_name, kinds))
         select = select_of(f"SELECT {listed} FROM {quote_name(table)}", kinds, table)
@@ -175,10 +175,10 @@ class ReferenceTables:
 
 
 class ViewRows:
-    """Some rows of a view; what is looked up is looked up when a column is asked for.
+    """Some rows of a view; reference tables are looked up when a column is asked for.
 
     Attributes:
-        count: how many rows.
+        count: number of rows.
     """
 
     def __init__(self, reader: ViewReader, values: Mapping[str, Array], count: int) -> None:
@@ -188,11 +188,11 @@ class ViewRows:
 
     @property
     def rank(self) -> Rank:
-        """The rank whose rows these are."""
+        """The rank of the rows."""
         return self._reader.references.reader.rank
 
     def ints(self, name: str) -> Ints:
-        """Return the numbers that were read for a column: its values or, where it is looked up, the ids."""
+        """Return the numbers that were read for a column: its values or, if they are looked up, the ids."""
         values = self._values[_source(self._reader.view.column(name))]
         return values if isinstance(values, np.ndarray) and values.dtype == np.int64 else np.full(self.count, NULL)
 
@@ -205,7 +205,7 @@ class ViewRows:
         return self._reader.references.find(column.lookup, values) if column.lookup else values
 
     def take(self, which: Ints | Flags) -> ViewRows:
-        """Return the rows of these numbers or flags."""
+        """Return the rows by their numbers or by flags."""
         rows = which.nonzero()[0] if which.dtype == np.bool_ else which.astype(np.int64, copy=False)
         values = {source: take(column, rows) for source, column in self._values.items()}
         return ViewRows(self._reader, values, len(rows))
@@ -217,7 +217,7 @@ class ViewReader:
     Args:
         references: the reference tables of the rank.
         view: name of a view that is one SELECT per rank.
-        columns: those to read, all when empty.
+        columns: names of the columns to read, all if empty.
         where: SQL condition over the aliases of the view, or empty.
 
     Attributes:
@@ -237,17 +237,17 @@ class ViewReader:
 
     @property
     def damaged(self) -> Counter[str]:
-        """Number of cells that are no numbers where numbers belong, by column; grows while rows are read."""
+        """Number of cells that should be numbers and are not, by column; grows while rows are read."""
         names = {_source(column): column.name for column in sorted(self._read, key=lambda each: each.lookup is None)}
         return Counter({names[source]: count for source, count in self._damaged.items()})
 
     @property
     def mixed(self) -> frozenset[str]:
-        """Names of columns that hold values of another kind than they should, or are looked up by such; grows too."""
+        """Names of columns with values of a wrong kind, or looked up by such values; grows while rows are read."""
         return frozenset(column.name for column in self._read if _source(column) in self._mixed)
 
     def batches(self) -> Iterator[ViewRows]:
-        """Yield all rows, `BATCH` at a time; nothing when there are none."""
+        """Yield all rows, `BATCH` at a time; nothing if there are none."""
         parts: list[dict[str, Array]] = []
         count = 0
         for size, values in self._pieces(self._read):
@@ -260,9 +260,9 @@ class ViewReader:
             yield ViewRows(self, _joined(parts), count)
 
     def read_all(self) -> ViewRows | None:
-        """Return all rows at once, None when there are none.
+        """Return all rows at once, None if there are none.
 
-        A column of whole numbers, nothing looked up by them, that holds something else comes as texts.
+        A column of whole numbers that holds other values comes as texts, unless values are looked up by it.
         """
         parts = list(self._pieces(self._read))
         if not parts:
@@ -275,17 +275,17 @@ class ViewReader:
         return ViewRows(self, values, sum(count for count, _ in parts))
 
     def _pieces(self, columns: Sequence[ViewColumn]) -> Iterator[tuple[int, dict[str, Array]]]:
-        """Yield the number of rows, and the values of what columns are read from, some thousand rows at a time."""
+        """Yield the number of rows and the values for columns, in batches of some thousand rows."""
         reader = self.references.reader
         first, *more = self.view.tables
         kinds = {_source(column): Kind.INTEGER if column.lookup else column.kind for column in columns}
         items = {source: source for source in kinds}
         base, order = None, ""
         if "id" not in map(str.lower, reader.tables.columns.get(first.table, ())):
-            pass  # a damaged file: its rows come as they lie
+            pass  # a damaged file: rows in the order of the file
         elif self.view.group_by:
             order = f"\nORDER BY MIN({first.alias}.id)"
-        elif all(table.key for table in more):  # rows of other tables are found by id: at most one each
+        elif all(table.key for table in more):  # rows of other tables are joined by id: at most one each
             base, items["id"] = first.table, f"{first.alias}.id"
         else:
             order = f"\nORDER BY {first.alias}.id"
@@ -296,7 +296,7 @@ class ViewReader:
 
 
 def damage_line(form: str, damaged: Counter[str], shown: str = "written as NULL") -> str:
-    """Say how many values a format could not write as numbers, where numbers belong.
+    """Return a note on the values that a format could not write as numbers.
 
     >>> damage_line("parquet", Counter({"kernels.grid_x": 1}))
     'parquet: 1 values of kernels.grid_x are no numbers: written as NULL'
@@ -317,11 +317,11 @@ def _source(column: ViewColumn) -> str:
 
 
 MARKER_SOURCES = ("regions", "sample_regions")
-"""Views whose rows are looked through, in order."""
+"""Views that may hold markers, in order."""
 
 
 def marker_items() -> tuple[ViewColumn, ...]:
-    """Return the columns of the view: those of `regions`, with the message as name."""
+    """Return the columns of the view `markers`: those of `regions`, with the message as name."""
     known = {item.name: item for item in view_of("regions").columns}
     name = replace(known["name"], lookup=None)
     known |= {"name": name, "function": replace(known["name"], name="function")}
@@ -329,11 +329,11 @@ def marker_items() -> tuple[ViewColumn, ...]:
 
 
 def marker_batches(references: ReferenceTables, damaged: Counter[str]) -> Iterator[dict[str, Values]]:
-    """Yield the columns of the view, regions first, some thousand rows at a time.
+    """Yield the columns of the view `markers`, regions first, in batches of some thousand rows.
 
     Args:
         references: the reference tables of the rank.
-        damaged: gets the number of cells that are no numbers where numbers belong, by column.
+        damaged: gets the number of cells that should be numbers and are not, by column.
     """
     for source in MARKER_SOURCES:
         reader = ViewReader(references, source, where=f"E.category_id IN ({marker_categories()})")
@@ -344,14 +344,14 @@ def marker_batches(references: ReferenceTables, damaged: Counter[str]) -> Iterat
 
 
 def marker_messages(rows: ViewRows) -> list[str | None]:
-    """Return the message of each row, the name of the region where there is none."""
+    """Return the message of each row, or the name of the region if it has none."""
     names, documents = (listed(rows.column(name)) for name in ("name", "extdata"))
     shown = (json_value(text, "message") if text else None for text in documents)
     return [name if message is None else message for message, name in zip(shown, names, strict=True)]
 
 
-@functools.lru_cache(1 << 12)  # messages come again and again
+@functools.lru_cache(1 << 12)  # messages repeat often
 def json_value(text: str, key: str) -> str | None:
-    """Return a value of a JSON object as text; None when it is absent or the text is no JSON object."""
+    """Return a value of a JSON object as text; None if it is absent or the text is not a JSON object."""
     value = (json_object(text) or {}).get(key)
     return value if isinstance(value, str) or value is None else json.dumps(value)

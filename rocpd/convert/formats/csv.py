@@ -1,9 +1,9 @@
 """The CSV files of rocprofv3, with a leading Guid column: one per kind of event, statistics, and agent_info.csv.
 
-Times stay as recorded, rows of a rank are in order of start. See `csv_files` for the columns. Of statistics, sums are
-exact integers; only averages, shares and deviations round. Of agents, numbers are bare, texts quoted, bit fields packed
-into the number that AMD's tool of 2025 writes; that of 2026 has a column for each capability instead, and the type of
-the agent as a word.
+Times stay as recorded, rows of a rank are in order of start. See `csv_files` for the columns. In statistics, sums are
+exact integers; only averages, shares and deviations round. In the file of agents, numbers are bare, texts quoted, and
+bit fields packed into a number, as AMD's tool of 2025 writes it; the tool of 2026 has a column for each capability
+instead, and the type of the agent as a word.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ from rocpd.schema.quote import quote_name
 from rocpd.schema.rules.events import valid_times
 
 _LINES = 1 << 14
-"""Lines made at once."""
+"""Lines per batch."""
 
 
 @dataclass
 class _Report:
-    """The part of a rank beside its lines.
+    """The results for a rank beside its lines.
 
     Args:
-        left: rows in no file, by category.
-        damaged: values that are no numbers where numbers belong, by column.
+        left: number of rows that are in no file, by category.
+        damaged: number of values that should be numbers and are not, by column.
         groups: statistics by file.
         agents: lines of its agents.
     """
@@ -94,7 +94,7 @@ def _path(options: ConvertOptions, output: deliver.Output, name: str) -> Path:
 
 
 class _Files:
-    """The files of one output; each is made when it gets its first line."""
+    """The files of one output; each is created with its first line."""
 
     def __init__(self, stack: contextlib.ExitStack, options: ConvertOptions, output: deliver.Output) -> None:
         self._stack = stack
@@ -174,7 +174,7 @@ class _Source:
     """The rows of one rank by file; regions are read once for all files of calls.
 
     Attributes:
-        damaged: values read that are no numbers where numbers belong, by column.
+        damaged: number of values read that should be numbers and are not, by column.
     """
 
     def __init__(self, reader: RankReader, files: Sequence[CsvFile]) -> None:
@@ -185,7 +185,7 @@ class _Source:
         self.damaged = Counter[str]()
 
     def rows(self, file: CsvFile) -> list[view_reader.ViewRows]:
-        """Return the rows of a file, those of each of its views."""
+        """Return the rows of a file, one entry per view."""
         return [rows for view in file.views if (rows := self._rows(file, view)) and rows.count]
 
     def _rows(self, file: CsvFile, view: str) -> view_reader.ViewRows | None:
@@ -219,7 +219,7 @@ class _Source:
 def _in_order(
     file: CsvFile, views: Sequence[view_reader.ViewRows], options: ConvertOptions
 ) -> Iterator[list[view_reader.Values]]:
-    """Yield the cells of rows in order of start and id, some thousand at a time."""
+    """Yield the cells of rows in order of start and id, in batches of some thousand rows."""
     start, number = (np.concatenate([rows.ints(name) for rows in views]) for name in ("start", "id"))
     order: Ints = np.lexsort((number, start))
     chunks = [order[first : first + _LINES] for first in range(0, len(order), _LINES)]
@@ -235,7 +235,7 @@ def _in_order(
 
 
 def _concatenated(parts: Sequence[view_reader.Values]) -> view_reader.Values:
-    """Return a column of several views as one; of numbers and texts, which a damaged file mixes, come texts."""
+    """Return the column of several views as one; texts where a damaged file mixes numbers and texts."""
     arrays = [part for part in parts if isinstance(part, np.ndarray)]
     if len(arrays) == len(parts) and len({array.dtype for array in arrays}) == 1:
         return view_reader.joined(arrays)
@@ -255,7 +255,7 @@ def _groups(file: CsvFile, views: Sequence[view_reader.ViewRows], options: Conve
 
 
 def _note_left_out(session: Federation, left: Counter[str]) -> None:
-    """Note the regions and samples whose category has no file among rocprofv3's."""
+    """Note the regions and samples whose category has no file in rocprofv3's set."""
     if left:
         categories = sorted(category or "no category" for category in left)
         names = ", ".join(categories[:5]) + (" …" if len(categories) > 5 else "")
@@ -293,7 +293,7 @@ def add_stats(total: Groups, part: Mapping[str, Moments]) -> None:
 
 
 def stats_lines(groups: Mapping[str, Moments]) -> Iterable[str]:
-    """Yield the lines of one file, most time first; shares are of the time in the file."""
+    """Yield the lines of one file, most time first; shares are shares of the time in the file."""
     yield _STATS_HEADER
     total = sum(m.total for m in groups.values())
     for name, m in sorted(groups.items(), key=lambda item: (-item[1].total, item[0])):
@@ -316,7 +316,7 @@ FIELDS: Mapping[str, Mapping[str, int]] = MappingProxyType({
     "fw_version": {"uCode": 10, "Major": 6, "Minor": 6, "Stepping": 10},
     "sdma_fw_version": {"uCodeSDMA": 10, "uCodeRes": 10},
 })  # fmt: skip
-"""Value of an agent's description that AMD's agent_info.csv has packed into one number -> its fields from bit 0 up and
+"""Value of an agent's description that AMD's agent_info.csv packs into one number -> its fields from bit 0 up and
 their widths [bits]; checked against the numbers of a real MI300X."""
 
 _AGENT_COLUMNS = (
@@ -341,10 +341,10 @@ _OF_ROW = {
     "product_name": "product_name",
     "model_name": "model_name",
 }
-"""Columns that the agent's row has as well, for descriptions without them; the row's type is a word, not a number."""
+"""Columns that the agent's row can fill in for descriptions without them; the row's type is a word, not a number."""
 
 _EXTDATA = "CASE WHEN json_valid(extdata) THEN json_remove(extdata, '$.caches', '$.io_links') ELSE extdata END"
-"""The description without what no column shows: 120 kB of each GPU, which take Python 2 ms to read."""
+"""The description without parts that no column shows: 120 kB of each GPU, which take Python 2 ms to read."""
 
 
 def agent_lines(reader: RankReader, options: ConvertOptions) -> list[str]:
@@ -402,12 +402,12 @@ def _cell(value: object) -> str:
 def _dumped(value: object) -> str:
     try:
         return json.dumps(value, separators=(",", ":"))
-    except RecursionError:  # what was read at its depth may not be written at ours
+    except RecursionError:  # a value that could be read at its nesting depth may not be writable at the current one
         return ""
 
 
 def packed_number(name: str, value: object) -> int | None:
-    """Return the number of a value that is made of bit fields; None where it is none of `FIELDS`, or has others.
+    """Return the number of a value that consists of bit fields; None if it is not in `FIELDS`, or has other fields.
 
     >>> packed_number("fw_version", {"uCode": 185, "Major": 0}), packed_number("fw_version", "185")
     (185, None)

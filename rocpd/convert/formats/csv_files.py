@@ -1,8 +1,8 @@
-"""Lists the CSV files and their columns, and how cells are made of the columns of views. Never reads a database.
+"""Defines the CSV files, their columns, and how cells are made of the columns of views. Reads no database.
 
 Headers are those of rocprofv3, after a leading Guid; values are those of AMD's `rocpd convert -f csv`. The files of the
-tool of 2026 are known from AMD's public documents and tests: one for regions of every category, headers whose words
-start with a capital and go on in small letters, a duration at the end.
+tool of 2026 are known from AMD's public documents and tests: one file for regions of every category, headers in which
+only the first letter of each word is a capital, and a duration at the end.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class Cell:
     """The cells of one column.
 
     Args:
-        reads: columns of the view that they are made of.
-        make: makes them.
+        reads: columns of the view that the cells are made of.
+        make: makes the cells.
         is_number: whether they are numbers; in a damaged file they may be texts.
     """
 
@@ -61,7 +61,7 @@ def text(column: str, before: str = "") -> Cell:
 
 
 def agent(prefix: str = "") -> Cell:
-    """`"Agent 2"`, or `"GPU 0"` for the index within a type; an empty text where the agent is unknown."""
+    """Cells such as `"Agent 2"`, or `"GPU 0"` for the index within a type; an empty text for an unknown agent."""
 
     def make(rows: ViewRows, options: ConvertOptions) -> Values:
         how = options.agent_index_value or AgentIndex.RELATIVE
@@ -77,7 +77,7 @@ def agent(prefix: str = "") -> Cell:
 
 
 def kernel(region: str, name: str) -> Cell:
-    """The kernel, or with `kernel_rename` the text of the enclosing marker where there is one."""
+    """The kernel, or with `kernel_rename` the text of the enclosing marker if there is one."""
 
     def make(rows: ViewRows, options: ConvertOptions) -> Values:
         names = rows.column(name)
@@ -90,17 +90,17 @@ def kernel(region: str, name: str) -> Cell:
 
 
 MESSAGE = Cell(("name", "extdata"), lambda rows, _: marker_messages(rows))
-"""The message of a marker, else its function."""
+"""The message of a marker, or its function if it has none."""
 
 
 def _operations(rows: ViewRows, _: ConvertOptions) -> Values:
-    """Return `MEMORY_ALLOCATION_ALLOCATE`, `MEMORY_ALLOCATION_VMEM_FREE` …"""
+    """Return the operations: `MEMORY_ALLOCATION_ALLOCATE`, `MEMORY_ALLOCATION_VMEM_FREE` …"""
     pairs = zip(*(listed(rows.column(name)) for name in ("level", "type")), strict=True)
     return Coded.of(_operation(level, kind) for level, kind in pairs)
 
 
 def _addresses(rows: ViewRows, _: ConvertOptions) -> Values:
-    """Return 16 hexadecimal digits of each, an empty text where there is none."""
+    """Return the addresses in 16 hexadecimal digits; an empty text for a missing one."""
     values = listed(rows.column("address"))
     return ["" if v == NULL else f"0x{v & (1 << 64) - 1:016x}" if isinstance(v, int) else v for v in values]
 
@@ -124,7 +124,7 @@ class CsvFile:
     """One kind of event.
 
     Args:
-        name: what follows the base name of the outputs.
+        name: the part of the file's name after the base name of the outputs.
         views: readable views whose rows it has.
         columns: headers and cells, without Guid.
         categories: prefixes of the categories of the rows; empty: all rows.
@@ -141,12 +141,12 @@ class CsvFile:
 
     @property
     def name_cell(self) -> Cell:
-        """The name that statistics go by: of the kernel, call or operation."""
+        """The cell whose values group the statistics: the name of the kernel, call or operation."""
         named = ("Kernel_Name", "Function", "Direction", "Operation")
         return next(cell for name, cell in self.columns if name in named)
 
     def all_columns(self, with_rank: bool) -> tuple[Column, ...]:
-        """Return the columns with Guid and, where they are asked for, those of the rank."""
+        """Return the columns with Guid and, if `with_rank`, those of the rank."""
         return (_GUID, *self.columns, *(RANK if with_rank else ()))
 
 
@@ -168,11 +168,11 @@ _CELLS: Mapping[str, Cell] = {
     "Counter_Name": text("counter_name"),
     "Counter_Value": number("value"),
 }
-"""Header -> cells; of other columns numbers, which views call as the header does, in small letters."""
+"""Header -> cells; any other header stands for numbers of the view's column of this name in small letters."""
 
 
 def _columns(header: str, others: Mapping[str, Cell] = MappingProxyType({})) -> tuple[Column, ...]:
-    """Return the columns of a header; `others` has cells that are its own."""
+    """Return the columns of a header; `others` has cells for this header alone."""
     known = {**_CELLS, **others}
     return tuple((name, known.get(name) or number(name.lower())) for name in header.split(","))
 
@@ -261,7 +261,7 @@ FILES: tuple[CsvFile, ...] = (
 
 
 def columns_read(view: str, files: Iterable[CsvFile] = FILES) -> tuple[str, ...]:
-    """Return the columns of a view that its files need: those of cells, and what rows are ordered and chosen by."""
+    """Return the columns of a view that its files need: for cells, and for the order and selection of rows."""
     of_view = [file for file in files if view in file.views]
     cells = (cell for file in of_view for _, cell in file.columns)
     categories = ("category",) if any(file.categories for file in of_view) else ()
@@ -294,5 +294,5 @@ FILES_2026 = (*(_titled(file) for file in FILES if not file.categories), _REGION
 
 
 def files_of(version: AmdVersion) -> tuple[CsvFile, ...]:
-    """Return the files of a year."""
+    """Return the files of a version of AMD's tool."""
     return FILES_2026 if version is AmdVersion.V2026 else FILES

@@ -1,4 +1,4 @@
-"""Writes columns as lines of CSV: numbers bare, texts quoted; NULL is nothing in a column of numbers, else `""`.
+"""Writes columns as lines of CSV: numbers bare, texts quoted; NULL is empty in a column of numbers, else `""`.
 
 Columns that stand side by side and repeat together (sizes, queue and stream, agent and kernel …) are joined once per
 combination of their values, which takes about a quarter of the time on dispatches of 23 columns. Arrow's writer is no
@@ -16,19 +16,19 @@ from rocpd.base import NULL
 from rocpd.convert.view_reader import Array, Coded, Values
 from rocpd.facts.columns import different
 
-_DENSE = 1 << 12  # whole numbers this close together repeat
-_SAMPLE, _FEW = 1 << 8, 1 << 6  # a column with more than few values among its first rows does not repeat
-_REPEATS = 4  # rows per combination, at least
+_DENSE = 1 << 12  # whole numbers in a range this narrow repeat
+_SAMPLE, _FEW = 1 << 8, 1 << 6  # a column with more than _FEW values in its first _SAMPLE rows does not repeat
+_REPEATS = 4  # least rows per combination
 
-_LARGEST_PLAIN, _LEAST_PLAIN_POWER = 1e10, -6  # between them reals are written without exponent
+_LARGEST_PLAIN, _LEAST_PLAIN_POWER = 1e10, -6  # reals between these bounds are written without exponent
 
 
 def lines(columns: Sequence[Values], numbers: Sequence[bool]) -> bytes:
-    """Return the lines of some thousand rows.
+    """Return the lines of a batch of rows.
 
     Args:
         columns: their cells.
-        numbers: whether a column holds numbers; in a damaged file it may hold texts, which are quoted.
+        numbers: for each column, whether it holds numbers; in a damaged file it may hold texts, which are quoted.
     """
     cells: list[Iterable[str] | list[int]] = []
     run: Coded | None = None
@@ -50,7 +50,7 @@ def lines(columns: Sequence[Values], numbers: Sequence[bool]) -> bytes:
 
 
 def _whole_numbers(values: Array) -> list[int] | None:
-    """Return a column of whole numbers, none of them missing; None for others."""
+    """Return a column as whole numbers; None if a value is missing or of another type."""
     if isinstance(values, list) or values.dtype != np.int64:
         return None
     numbers: list[int] = values.tolist()
@@ -58,7 +58,7 @@ def _whole_numbers(values: Array) -> list[int] | None:
 
 
 def _repeated(values: Values, is_number: bool) -> Coded | None:
-    """Return the cells of a column of texts or whole numbers that repeat, none of them missing; None for others."""
+    """Return the cells of a column of texts or whole numbers that repeat, without missing ones; None for others."""
     if isinstance(values, Coded):
         show, codes = _bare if is_number else quoted, values.codes
         return Coded(np.where(codes < 0, len(values.texts), codes), [*map(show, values.texts), show(None)])
@@ -71,7 +71,7 @@ def _repeated(values: Values, is_number: bool) -> Coded | None:
 
 
 def _joined(first: Coded, second: Coded) -> Coded | None:
-    """Return two columns as one, with the text of each combination; None where those hardly repeat."""
+    """Return two columns as one, with the text of each combination; None if combinations hardly repeat."""
     width = len(second.texts)
     known, codes = different(first.codes * width + second.codes)
     if len(known) * _REPEATS > len(codes):
@@ -99,7 +99,7 @@ def _bare(text: str | None) -> str:
 
 
 def quoted(text: str | None) -> str:
-    """Return a text in quotes; None as an empty one.
+    """Return a text in quotes; None becomes an empty text.
 
     >>> print(quoted('a "b" c'), quoted(None))
     "a ""b"" c" ""
@@ -108,7 +108,7 @@ def quoted(text: str | None) -> str:
 
 
 def real(value: float) -> str:
-    """Return a real in as few digits as read back the same, as Arrow writes it; NaN is NULL.
+    """Return a real with the fewest digits that read back the same, as Arrow writes it; NaN is NULL.
 
     >>> real(2.0), real(0.1), real(1e10), real(2.5e-7), real(float("nan"))
     ('2', '0.1', '1e+10', '2.5e-7', '')

@@ -25,9 +25,9 @@ from rocpd.schema.rules.categories import trace_category
 
 _FRAME = Frame(".json", b'{"displayTimeUnit":"ns","traceEvents":[\n', b",\n", b"\n]}\n")
 _TRACK_TIDS = 1 << 23
-"""Above Linux's largest tid: where the ids of tracks that are no threads lie."""
+"""First of the ids of tracks that are not threads; above Linux's largest tid."""
 _BATCH = 1 << 13
-"""Events made at once."""
+"""Events per batch."""
 _quoted = json.JSONEncoder(ensure_ascii=False).encode  # json.dumps makes an encoder for each text
 
 
@@ -72,7 +72,7 @@ class _Lines:
         self._late = _late(events.slices)
 
     def all(self) -> Iterator[list[str]]:
-        """Yield the texts of all events, some thousand at a time."""
+        """Yield the texts of all events, in batches of some thousand."""
         yield list(self._metadata())
         for slices in self._events.slices:
             for rows in _batches(slices.start):
@@ -200,7 +200,7 @@ def _joined(first: str, more: str) -> str:
 
 
 def _late(slices: Sequence[Slices]) -> frozenset[int]:
-    """Return the flows whose call starts after what it launched (damaged times): the format wants the earlier first."""
+    """Return the flows whose call starts after the launched work (damaged times); the format needs it first."""
     ends = [(each.flows.values, np.repeat(each.start, each.flows.counts)) for each in slices if each.flows]
     if not ends:
         return frozenset()
@@ -211,7 +211,7 @@ def _late(slices: Sequence[Slices]) -> frozenset[int]:
 
 
 def _batches(times: Ints) -> Iterator[Ints]:
-    """Yield row numbers in order of time, equal times in row order, some thousand at a time."""
+    """Yield row numbers in order of time, equal times in row order, in batches of some thousand."""
     order = np.argsort(times, kind="stable")
     for first in range(0, len(order), _BATCH):
         yield order[first : first + _BATCH]
@@ -227,5 +227,5 @@ def _micro(ns: int) -> str:
 
 
 def _real(value: float) -> str:
-    """JSON knows neither infinity nor NaN."""
+    """Return a real as JSON, which knows neither infinity nor NaN."""
     return repr(value) if value - value == 0 else "null"

@@ -1,10 +1,11 @@
-"""The layout of a rank in viewers: how tracks lie in each other, the order at one time, short names.
+"""The layout of a rank in viewers: nesting of tracks, order of events at the same time, short names.
 
-A rank holds its steps, the threads that launch work, a group per GPU with its streams on top, then what else there is:
-what an engineer looks for first, on top. Tracks without events are left out, and so is a group of one track. At one
-time, ends come first (inner slices before outer ones), then zero-length slices of tracks that do not nest, then starts
-(outer before inner), then zero-length slices and instants within what has just started: so slices close as they were
-opened. Names of kernels are shortened together over all ranks. Never encodes anything.
+A rank holds its steps, the threads that launch work, a group per GPU with its streams on top, then all other tracks:
+engineers find first on top what they look for first. Tracks without events are left out, and so are groups around a
+single track. Of events at the same time, ends come first (inner slices before outer ones), then zero-length slices of
+tracks that do not nest, then starts (outer before inner), then zero-length slices and instants within the slices just
+started; so slices close in the reverse order of opening. Names of kernels are shortened together over all ranks.
+Encodes nothing.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ from rocpd.schema.rules.categories import is_marker
 from rocpd.schema.rules.kernel_names import shown_name
 
 _Place: TypeAlias = tuple[int, ...]
-"""Where something stands among its siblings."""
+"""The sort key of a node among its siblings."""
 _GroupPath: TypeAlias = tuple[tuple[_Place, str], ...]
-"""The groups that something lies in, from the rank down: place and title of each."""
+"""The groups around a node, from the rank down: place and title of each."""
 
 _SUBGROUPS = {
     TrackKind.COPIES: "copies",
@@ -51,7 +52,7 @@ class TreeNode:
 
     Args:
         title: for people.
-        parent: position of the group that it lies in, None: the rank.
+        parent: position of the enclosing group, None: the rank.
         track: index of the track; None: a group without slices of its own.
     """
 
@@ -61,7 +62,7 @@ class TreeNode:
 
 
 def tree(events: RankEvents) -> list[TreeNode]:
-    """Return the groups and tracks of a rank that hold events, each after the group that it lies in."""
+    """Return the groups and tracks of a rank that hold events, each after its enclosing group."""
     tracks = events.tracks.all
     used = used_tracks(events)
     top = _threads_on_top(events)
@@ -87,14 +88,14 @@ def tree(events: RankEvents) -> list[TreeNode]:
 
 
 def _numbered(places: dict[_GroupPath, int | None]) -> list[TreeNode]:
-    """Return nodes in order; the path of no length is the rank itself, and none."""
+    """Return nodes in order; the empty path is the rank itself, which has no node."""
     paths = sorted(path for path in places if path)
     numbers = {path: number for number, path in enumerate(paths)}
     return [TreeNode(path[-1][1], numbers.get(path[:-1]), places[path]) for path in paths]
 
 
 def used_tracks(events: RankEvents) -> Flags:
-    """Return which tracks hold anything."""
+    """Whether each track holds any event."""
     used = np.zeros(len(events.tracks.all), bool)
     columns = [each.track for batches in (events.slices, events.instants, events.counters) for each in batches]
     for track in columns:
@@ -103,7 +104,7 @@ def used_tracks(events: RankEvents) -> Flags:
 
 
 def _threads_on_top(events: RankEvents) -> frozenset[int]:
-    """Return the threads that launch work or set markers, all where none does."""
+    """Return the threads that launch work or set markers; all threads if none does."""
     calls = events.slices[0]
     marks = np.array([is_marker(text) for text in events.categories.texts], bool)
     chosen: Ints = calls.track[marks[calls.category]] if len(marks) else calls.track[:0]
@@ -114,7 +115,7 @@ def _threads_on_top(events: RankEvents) -> frozenset[int]:
 
 
 def _groups_of(events: RankEvents, track: Track, is_on_top: bool) -> _GroupPath:
-    """Return the groups in which a track lies."""
+    """Return the groups around a track."""
     if track.kind is TrackKind.THREAD:
         return () if is_on_top else _OTHER_THREADS
     groups: _GroupPath = ()
@@ -126,7 +127,7 @@ def _groups_of(events: RankEvents, track: Track, is_on_top: bool) -> _GroupPath:
 
 
 def _agent_group(events: RankEvents, agent: int, track: str) -> tuple[_Place, str]:
-    """Return the group of an agent, which the name of its track starts with: GPUs come first, unknown agents last."""
+    """Return the group of an agent, whose name begins that of its track: GPUs come first, unknown agents last."""
     known = list(events.agents)
     position = known.index(agent) if agent in events.agents else len(known)
     return (TrackKind.STREAM, agent not in events.gpus, position), events.agents.get(agent) or track.partition(" · ")[0]
@@ -137,12 +138,12 @@ _ENDS, _MARKS_FLAT, _STARTS, _MARKS = (phase << 56 for phase in range(4))
 
 @frozen
 class Ties:
-    """Ranks among equal times.
+    """Order among events at the same time.
 
     Args:
         lasting: whether a slice has a length.
-        start: rank of its start; of a zero-length slice: of its start and end together.
-        end: rank of its end; means nothing for zero-length slices.
+        start: position of its start; of a zero-length slice: of its start and end together.
+        end: position of its end; undefined for zero-length slices.
     """
 
     lasting: Flags
@@ -151,7 +152,7 @@ class Ties:
 
 
 def ties(slices: Slices, nests: Flags) -> Ties:
-    """Rank the starts and ends of slices; `nests`: whether slices may lie within each other, for each track."""
+    """Order the starts and ends of slices; `nests`: for each track, whether slices may lie within each other."""
     count = len(slices)
     position = np.empty(count, np.int64)
     position[np.lexsort((-slices.end, slices.start))] = np.arange(count)
@@ -161,7 +162,7 @@ def ties(slices: Slices, nests: Flags) -> Ties:
 
 
 def instant_ties(count: int) -> Ints:
-    """Rank instants: in row order, after all that starts at their time."""
+    """Order instants: in row order, after all starts at their time."""
     return _MARKS + np.arange(count, dtype=np.int64)
 
 
@@ -180,7 +181,7 @@ WHERE id IN (SELECT kernel_id FROM rocpd_kernel_dispatch)"""
 
 
 def titles_of_job(session: Federation) -> dict[str, str]:
-    """Return full name -> title of copies and of the kernels that ran on any rank, where the title is another."""
+    """Return full name -> title for copies and for kernels that ran on any rank, where the title differs."""
     names = {name for _, of_rank in session.map_ranks(_kernel_names, brief_bytes=STATEMENT_BYTES) for name in of_rank}
     return _COPY_TITLES | {name: short for name, short in short_names(sorted(names)).items() if short != name}
 
@@ -201,7 +202,7 @@ def write_for_viewers(
     progress: Progress | None,
     job: Callable[[list[Steps]], bytes] = lambda _: b"",
 ) -> tuple[Path, ...]:
-    """Write all ranks as viewers show them; `job` makes what follows the ranks of an output from the steps of each."""
+    """Write all ranks for viewers; `job` makes the bytes after the ranks of an output from the steps of each rank."""
     work = partial(_write_rank, encode, titles_of_job(session))
     paths, answers = concatenate(
         work, session, frame, options, progress, lambda some: job([steps for steps, _ in some])

@@ -2,10 +2,10 @@
 
 System tree: node > process (one per rank) and node > GPU; locations of a process are threads, those of a GPU its
 streams, and there is one per metric. Kernels, copies, calls and markers are regions that are entered and left, with
-their category as an attribute; counters and memory held are metrics. Where it is known which ranks run a collective of
-RCCL together, these are a communicator, and the collective begins and ends on the stream of its kernel on each of them.
-Times are nanoseconds, as recorded where hosts have clocks of their own: records of these clocks' offsets, with their
-standard deviation, let readers lay them on the common time line, as the format has it.
+category as an attribute; counters and held memory are metrics. Ranks that are known to run a collective of RCCL
+together form a communicator, and the collective begins and ends on the stream of its kernel on each of them. Times are
+nanoseconds, as recorded if hosts have clocks of their own: records of the offsets of these clocks, with their standard
+deviation, let readers lay them on the common time line, as the format defines it.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from rocpd.convert.gather.context import Damage
 from rocpd.convert.options import ConvertOptions
 from rocpd.federate.federation import Federation
 
-_DEVIATIONS = 1.4826  # of the normal distribution in its median distance
+_DEVIATIONS = 1.4826  # standard deviation of a normal distribution by its median distance
 
 
 def write(session: Federation, options: ConvertOptions, progress: Progress | None = None) -> tuple[Path, ...]:
-    """Write `<name>_results.otf2` and what belongs to it; see `rocpd.convert.Format.write`.
+    """Write `<name>_results.otf2` and its other files; see `rocpd.convert.Format.write`.
 
     Raises:
         UsageError: the `otf2` wheel is not installed.
@@ -63,7 +63,7 @@ def write(session: Federation, options: ConvertOptions, progress: Progress | Non
 
 
 def _clocks(session: Federation, ranks: Sequence[Placement]) -> dict[int, ClockOffset]:
-    """Return rank number -> how its times become those of the common line; nothing where they are written so."""
+    """Return rank number -> the offset of its clock; empty if times are written on the common time line."""
     clocks = {}
     for placement in ranks:
         number, clock = placement.rank.number, placement.clock
@@ -75,9 +75,9 @@ def _clocks(session: Federation, ranks: Sequence[Placement]) -> dict[int, ClockO
 
 @contextlib.contextmanager
 def _place(anchor: Path, force: bool) -> Iterator[Callable[[Path], None]]:
-    """Make place for an archive, and yield what moves a complete one there, by its path without endings.
+    """Make room for an archive, and yield a function that moves a complete one there, by its path without endings.
 
-    The anchor, by which readers find the rest, appears last.
+    The anchor, through which readers find the other files, appears last.
     """
     path = anchor.with_name(anchor.stem)
     with (

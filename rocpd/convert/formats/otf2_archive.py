@@ -1,11 +1,11 @@
 """Writes an OTF2 archive: events of locations as they come, definitions once, in order, at the end.
 
 Calls the C library of the `otf2` wheel through its module `_otf2` (functions and constants are those of the OTF2 3 C
-API); events go through ctypes directly: the wheel's classes take ten times as long.
+API); events go through ctypes directly, as the wheel's classes take ten times as long.
 
-Paradigms are those of which OTF2 knows a class. Regions are in a group per category, by which viewers colour and filter
-them. Communicators are of paradigm HIP: their members are streams of GPUs, and the number of a member is its place in
-the group of all such streams.
+Only paradigms with a class in OTF2 are defined. Regions are in a group per category, by which viewers colour and filter
+them. Communicators are of paradigm HIP: their members are streams of GPUs, and a member is numbered by its place in the
+group of all these streams.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _Definition: TypeAlias = tuple[Any, ...]
 """A function of `_otf2` that writes a definition, and its arguments after the writer."""
 
 CATEGORY = 0
-"""The attribute of each enter and leave: the category of the event, as AMD's traces have it."""
+"""The attribute of each enter and leave: the category of the event, named as in AMD's traces."""
 _NO_STRING, _NO_NODE = _otf2.UNDEFINED_STRING, _otf2.UNDEFINED_SYSTEM_TREE_NODE
 _NO_GROUP, _NO_COMMUNICATOR = _otf2.UNDEFINED_LOCATION_GROUP, _otf2.UNDEFINED_COMM
 _PARADIGM_CLASSES = {
@@ -50,11 +50,11 @@ _PARADIGM_CLASSES = {
     "OPENMP": "THREAD_FORK_JOIN",
     "PTHREAD": "THREAD_CREATE_WAIT",
 }
-"""Paradigm -> OTF2's class of it; others have none."""
+"""Paradigm -> its class in OTF2; other paradigms have none."""
 
 
 class _Numbers(dict[Any, int]):
-    """Numbers of things, from 0 in the order in which they are asked for."""
+    """Numbers of things, from 0 in the order of first use."""
 
     def __missing__(self, thing: object) -> int:
         return self.setdefault(thing, len(self))
@@ -78,13 +78,13 @@ class Definitions:
         self._metrics: list[tuple[int, int]] = []
 
     def process(self, trace: RankTrace) -> int:
-        """Return a new location group for a rank, below the node it ran on."""
+        """Return a new location group for a rank, below its node."""
         kind = _otf2.LOCATION_GROUP_TYPE_PROCESS
         self._groups.append((self.string(trace.rank.label), self._host(trace.rank), kind, _NO_GROUP))
         return len(self._groups) - 1
 
     def accelerator(self, trace: RankTrace, agent: int, process: int) -> int:
-        """Return a new location group for what a process does on a GPU, below that GPU of its node."""
+        """Return a new location group for the work of a process on a GPU, below this GPU of its node."""
         gpu = trace.accelerators[agent]
         node = self._node(gpu.model, gpu.name, self._host(trace.rank))
         name = self.string(f"{trace.rank.label} · {gpu.name}")
@@ -95,7 +95,7 @@ class Definitions:
         return self._node("node", rank.hostname or "?", 0, rank.machine_id)
 
     def _node(self, kind: str, name: str, parent: int, machine: str | None = None) -> int:
-        """Return a node of the system tree, numbered from 1: 0 is the job."""
+        """Return a node of the system tree; numbers start from 1, since 0 is the job."""
         key = (self.string(name), self.string(kind), parent, machine)
         return self._nodes.setdefault(key, len(self._nodes) + 1)
 
@@ -105,7 +105,7 @@ class Definitions:
         return len(self._locations) - 1
 
     def metric(self, metric: Metric, location: int) -> int:
-        """Return a new metric for a location; metrics of equal name and unit share their member."""
+        """Return a new metric for a location; metrics of equal name and unit share a member."""
         self._metrics.append((self._members[metric.name, metric.unit], location))
         return len(self._metrics) - 1
 
@@ -114,7 +114,7 @@ class Definitions:
         return self._strings[text.replace("\0", "\\0")]
 
     def write(self, writer: Any) -> None:
-        """Write all definitions, each after those that it refers to."""
+        """Write all definitions, each after the definitions that it refers to."""
         definitions = [
             *self._paradigms(), *self._tree(), *self._places(), *self._what_happens(), *self._groups_of_members(),
             *self._measured(),
@@ -195,7 +195,7 @@ _NS_PER_S = 1_000_000_000
 
 
 # OTF2_ErrorCallback: user data, file, line, function, code, format of a message, its va_list; returns the code. The
-# library writes its errors to stderr unless somebody takes them; all of them come back as codes.
+# library writes its errors to stderr unless a callback takes them; all of them are returned as codes, too.
 _ErrorCallback = ctypes.CFUNCTYPE(
     ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint64, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p,
     ctypes.c_void_p,
@@ -216,9 +216,9 @@ class Archive:
     """An archive in `folder`: `<name>.otf2`, `<name>.def` and `<name>/`, with the collectives of its lines.
 
     Args:
-        folder, name: where.
-        collectives: those of all lines.
-        clocks: rank number -> how its times become those of the common line; other ranks have those.
+        folder, name: the place of the archive.
+        collectives: collectives of all lines.
+        clocks: rank number -> offset of its clock; times of other ranks are on the common time line.
     """
 
     def __init__(
@@ -226,8 +226,8 @@ class Archive:
     ) -> None:
         self._collectives = collectives
         self._clocks = clocks or {}
-        # Once a larger block was freed, the C library keeps the memory of each location's definitions for the next one
-        # (M_MMAP_THRESHOLD in mallopt(3)): new pages take it 2 ms a location.
+        # After a larger block was freed, the C library keeps the memory of a location's definitions for the next one
+        # (M_MMAP_THRESHOLD in mallopt(3)); new pages would take it 2 ms a location.
         np.empty(4 * _OF_DEFINITIONS, np.uint8)
         self._handle = _otf2.Archive_Open(
             str(folder), name, _otf2.FILEMODE_WRITE, _CHUNK, _OF_DEFINITIONS, _otf2.SUBSTRATE_POSIX,
@@ -299,7 +299,7 @@ class Archive:
         _otf2.Archive_Close(handle)
 
     def abandon(self) -> None:
-        """Close the archive unfinished; idempotent."""
+        """Close the archive unfinished; further calls do nothing."""
         handle, self._handle = self._handle, None
         if handle is not None:
             with contextlib.suppress(_otf2.ErrorCodes.Error):
@@ -357,14 +357,14 @@ class Archive:
     def _collective_events(
         self, writer: ctypes.c_void_p, location: Location, collectives: LineCollectives
     ) -> Iterator[tuple[int, Callable[[], int]]]:
-        """Yield what writes each begin and end, with the row of the location that it comes before.
+        """Yield a writer for each begin and end of a collective, with the row of the location before which it belongs.
 
         A collective begins after its kernel is entered and ends before it is left.
         """
         ends = {code: self._end_arguments(collectives.kinds[code]) for code in distinct(collectives.kind).tolist()}
         begin_row = np.searchsorted(location.time, collectives.start, side="right")
         end_row = np.searchsorted(location.time, collectives.end, side="left")
-        begin_row = np.minimum(begin_row, end_row)  # one without length
+        begin_row = np.minimum(begin_row, end_row)  # a collective without length
         columns = (begin_row, end_row, collectives.start, collectives.end, collectives.kind)
         for begins, ended, start, end, kind in zip(*(column.tolist() for column in columns), strict=True):
             yield begins, partial(self._begin, writer, None, start)
@@ -392,9 +392,9 @@ def _function(name: str, *arguments: Any) -> Callable[..., int]:
 
 
 def _callable(name: str, result: Any, *arguments: Any) -> Callable[..., Any]:
-    """Return OTF2_<name> as an object of our own: the wheel sets other argument types on its own.
+    """Return OTF2_<name> as a separate function object, since the wheel sets other argument types on its own.
 
-    Most calls fill a buffer in less time than giving Python's lock away and taking it back takes: it is kept.
+    Python's lock is kept during calls: most of them fill a buffer in less time than releasing and taking it needs.
     """
     library = _otf2.Config.conf.lib
     function: Any = ctypes.PyDLL(library._name, handle=library._handle)[f"OTF2_{name}"]
@@ -408,5 +408,5 @@ def _check(code: int) -> None:
 
 
 def _refused(reason: object) -> WriteError:
-    """Return the error of an output that has no name yet; the library does not pass on what the system said."""
+    """Return the error of an output that has no name yet; the library does not pass on the system's message."""
     return WriteError.of(OSError(errno.EIO, f"{reason}, says OTF2; is the disk full?"))

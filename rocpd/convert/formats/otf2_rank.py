@@ -1,10 +1,10 @@
-"""Turns one rank into what OTF2 holds: locations with sequences of enter and leave, metrics, the regions they name; and
-the collectives of a job: communicators, and when each member of one is in a collective.
+"""Turns one rank into OTF2's terms: locations with sequences of enter and leave, metrics, and their regions; and the
+collectives of a job: communicators, and the times at which each member is in a collective.
 
-All of a rank is numpy columns, so that a worker process can make it and send it. A member of a collective is the
-location of one stream (or queue) of an agent. What belongs together is the rule of `facts.communication.collectives`; a
-collective is written where all members of its group show their kernel, so that the n-th of a communicator on one
-location is the n-th on every other, by which readers match them. Never writes.
+A rank consists of numpy columns, so that a worker process can make it and send it. A member of a collective is the
+location of one stream (or queue) of an agent. `facts.communication.collectives` matches collectives; they are written
+if all members of its group show their kernel, so that the n-th of a communicator on one location is the n-th on
+every other, by which readers match them. Writes nothing.
 """
 
 from __future__ import annotations
@@ -47,18 +47,18 @@ class Line(NamedTuple):
 
 @frozen
 class Communicator:
-    """Lines whose collectives belong together; `name` is that which the calls give it, else made of the ranks."""
+    """Lines whose collectives belong together; `name` comes from the calls, else it is made of the ranks."""
 
     name: str
     members: tuple[Line, ...]
 
 
 class Participation(NamedTuple):
-    """How a member takes part in a collective.
+    """The part of a member in a collective.
 
     Args:
         communicator: the group.
-        operation: as MPI names it.
+        operation: its name in MPI.
         root: member, None where the operation has none or it is unknown.
         sent, received: [bytes], 0 where unknown.
     """
@@ -77,7 +77,7 @@ class LineCollectives:
     Args:
         start, end: on the common time line [ns].
         kind: number in `kinds`.
-        kinds: how the line takes part.
+        kinds: different parts of the line in collectives.
     """
 
     start: Ints
@@ -89,7 +89,7 @@ class LineCollectives:
         return len(self.kind)
 
     def take(self, which: Flags) -> LineCollectives:
-        """Return some of them."""
+        """Return the collectives that the flags choose."""
         return LineCollectives(self.start[which], self.end[which], self.kind[which], self.kinds)
 
 
@@ -97,16 +97,16 @@ JobCollectives: TypeAlias = Mapping[Line, LineCollectives]
 
 
 _Block: TypeAlias = tuple[Participation, Ints, Ints]
-"""Collectives of a line in which it takes part in the same way: how, starts and ends on the common time line [ns]."""
+"""Collectives in which a line has the same part: this part, starts and ends on the common time line [ns]."""
 
 
 def collectives(session: Federation, placements: Iterable[Placement], by_queue: bool) -> JobCollectives:
-    """Return the collectives of a job; how many kernels belong to no known group is noted.
+    """Return the collectives of a job; notes the number of kernels that belong to no known group.
 
     Args:
         session: the ranks.
-        placements: where they stand on the time line.
-        by_queue: lines are queues, not streams.
+        placements: their places on the time line.
+        by_queue: whether lines are queues, not streams.
     """
     members = {id(each.channel): each for _, of_rank in session.map_ranks(communication) for each in of_rank}
     if not members:
@@ -125,7 +125,7 @@ def collectives(session: Federation, placements: Iterable[Placement], by_queue: 
 
 
 def within(job: JobCollectives, ranks: set[int]) -> JobCollectives:
-    """Return the collectives of communicators all of whose members are among some ranks."""
+    """Return the collectives of communicators with all members among `ranks`."""
     if all(line.rank in ranks for line in job):
         return job
     inside = {}
@@ -138,7 +138,7 @@ def within(job: JobCollectives, ranks: set[int]) -> JobCollectives:
 def _blocks(
     members: Sequence[Communication], shifts: Mapping[int, Shift], by_queue: bool
 ) -> Iterator[tuple[Line, _Block]]:
-    """Yield what the members of a group take part in together; each set of their lines is a communicator."""
+    """Yield the common collectives of the members of a group; each set of their lines is a communicator."""
     group = tuple(member.channel for member in members)
     numbers = reduce(np.intersect1d, (channel.numbers for channel in group))
     at = [np.searchsorted(channel.numbers, numbers) for channel in group]
@@ -156,7 +156,7 @@ def _blocks(
 
 
 def _kinds(communicator: Communicator, members: Sequence[Communication], codes: Sequence[int]) -> list[Participation]:
-    """Return how each member takes part; nothing if what it does is no collective."""
+    """Return the part of each member; empty if their work is not a collective."""
     transfers = [member.transfers[code] for member, code in zip(members, codes, strict=True)]
     known = [transfer for transfer in transfers if transfer]
     if len(known) < len(members):
@@ -175,7 +175,7 @@ def _communicator_name(group: Group) -> str:
 
 
 def _line_in_order(blocks: Sequence[_Block]) -> LineCollectives:
-    """Put the collectives of a line in order; where two overlap, which a stream cannot do, the later starts late."""
+    """Put the collectives of a line in order; of two that overlap, which a stream cannot run, the later starts late."""
     kinds, starts, ends = zip(*blocks, strict=True)
     start, end = np.concatenate(starts), np.concatenate(ends)
     kind = np.repeat(np.arange(len(blocks)), list(map(len, starts)))
@@ -186,7 +186,7 @@ def _line_in_order(blocks: Sequence[_Block]) -> LineCollectives:
 
 
 LEAVE, ENTER, BOTH = 0, 1, 2
-"""Events of a region: BOTH is a region without length."""
+"""Events of a region; BOTH stands for a region without length."""
 
 _PARADIGMS = {
     "HIP": "HIP", "HSA": "HIP", "RCCL": "HIP", "KERNELS": "HIP", "KERNEL": "HIP", "MEMORY_COPIES": "HIP",
@@ -200,12 +200,12 @@ _ROLES = {"ALLOC": "ALLOCATE", "FREE": "DEALLOCATE", "REALLOC": "REALLOCATE", "R
 
 @frozen
 class ClockOffset:
-    """How the times of a rank become those of the common time line.
+    """The offset between the clock of a rank and the common time line.
 
     Args:
-        span: first and last of them.
-        shift: what is added.
-        deviation: standard deviation of that [ns].
+        span: first and last time of the rank.
+        shift: the offset.
+        deviation: standard deviation of the offset [ns].
     """
 
     span: Span
@@ -213,7 +213,7 @@ class ClockOffset:
     deviation: float
 
     def records(self) -> list[tuple[int, int, float]]:
-        """Return time, offset and deviation at both ends of the span, and of a jump; readers go straight in between."""
+        """Return time, offset and deviation at both ends of the span, and at a jump; readers interpolate."""
         jump = {self.shift.since - 1, self.shift.since} if self.shift.jump else set()
         times = sorted(
             {self.span.start, self.span.end} | {time for time in jump if self.span.start < time < self.span.end}
@@ -223,7 +223,7 @@ class ClockOffset:
 
 @frozen
 class Region:
-    """A region that is entered and left: `role` and `paradigm` by OTF2's names, `category` as AMD's traces name it."""
+    """A region that is entered and left: `role` and `paradigm` as OTF2 names them, `category` as AMD's traces do."""
 
     name: str
     role: str
@@ -233,10 +233,10 @@ class Region:
 
 @frozen
 class Location:
-    """A location: its name, whether it is a CPU thread, and what happens on it in order of time.
+    """A location: its name, whether it is a CPU thread, and its events in order of time.
 
-    `agent` is the id of the GPU that it belongs to, None for the process; `line` names the stream or queue whose
-    dispatches it shows, None where there is none.
+    `agent` is the id of its GPU, None for the process; `line` names the stream or queue of its dispatches, None
+    without one.
     """
 
     name: str
@@ -249,7 +249,7 @@ class Location:
 
     @property
     def events(self) -> int:
-        """How many OTF2 events these are."""
+        """The number of OTF2 events."""
         return len(self.what) + int(np.count_nonzero(self.what == BOTH))
 
 
@@ -314,7 +314,7 @@ def _accelerators(reader: RankReader, names: Mapping[int, str]) -> dict[int, Acc
 
 
 def _columns(events: RankEvents, rank: RankTrace) -> list[tuple[np.ndarray, ...]]:
-    """Return track, time, tie, what and region of all that happens, as columns per kind."""
+    """Return track, time, tie, kind of event and region of all events, as columns per kind of row."""
     nests = nesting(events.tracks.all)
     regions: dict[Region, int] = {}
     names, categories = events.names.texts, events.categories.texts

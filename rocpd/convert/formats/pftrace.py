@@ -1,9 +1,9 @@
 """The Perfetto trace of a job: a group of tracks per rank, interned names, one sequence per rank.
 
-Writes packets straight to the file, so nothing is dropped, whatever the size. The file's name, categories and tracks of
-counters are those of AMD's traces. Every event is units of bytes with a time and a rank among equal times (see
-`layout`). The steps of the job stand above the ranks, from what each of them says of its own. Sampled call stacks are
-packets of perf_sample, of which Perfetto's UI draws flame graphs. Field numbers are those of perfetto's
+Writes packets straight to the file, so that nothing is dropped at any size. The file's name, categories and tracks of
+counters are named as in AMD's traces. An event consists of units: bytes with a time and a position among equal times
+(see `layout`). The steps of the job stand above the ranks, and are made of the steps of each rank. Sampled call stacks
+are packets of perf_sample, which Perfetto's UI shows as flame graphs. Field numbers are those of perfetto's
 protos/perfetto/trace: {trace_packet,interned_data/interned_data,track_event/track_descriptor}.proto,
 track_event/track_event.proto and profiling/{profile_packet,profile_common}.proto.
 """
@@ -33,11 +33,11 @@ SAMPLE = 66
 FUNCTIONS, FRAMES, CALLSTACKS, MAPPINGS = 5, 6, 7, 19
 """Fields of InternedData."""
 _MAPPING = 1
-"""The one mapping: which library a function is of is part of its name, where it is known at all."""
+"""The only mapping: the library of a function, if known, is part of its name."""
 _INTERNED, _DESCRIPTOR, _DEFAULTS = 12, 60, 59
 _STATE_CLEARED = 1
 _BOOTTIME = 6
-"""BuiltinClock.BUILTIN_CLOCK_BOOTTIME, trace_processor's own time line: nanoseconds are taken as given."""
+"""BuiltinClock.BUILTIN_CLOCK_BOOTTIME, trace_processor's own time line: nanoseconds stay as they are."""
 _CATEGORIES, _NAMES, _ANNOTATIONS, _STRINGS, _KINDS = 1, 2, 3, 29, 43
 _EXPLICIT = 3
 """TrackDescriptor.ChildTracksOrdering.EXPLICIT"""
@@ -55,11 +55,11 @@ _BATCH = 1000
 
 
 class SampledStacks:
-    """The call stacks that samples of a rank have.
+    """The sampled call stacks of a rank.
 
     Args:
         events: the rank.
-        pid: the process that the samples are shown at.
+        pid: the process that shows the samples.
     """
 
     def __init__(self, events: RankEvents, pid: int) -> None:
@@ -67,7 +67,7 @@ class SampledStacks:
         of_track = [-1 if track.sampled is None else track.sampled for track in events.tracks.all]
         self._threads = np.array(of_track, np.int64)
         self._frames = TextCodes[str]()
-        self._stacks: dict[int, tuple[int, ...]] = {}  # number of its text -> its frames, the outermost first
+        self._stacks: dict[int, tuple[int, ...]] = {}  # number of its text -> its frames, outermost first
         for batch in events.instants:
             for code in distinct(self._codes(batch)[self.rows(batch)]).tolist():
                 self._stacks[code] = tuple(map(self._frames.code, frames_of(events.strings.texts[code])))
@@ -76,7 +76,7 @@ class SampledStacks:
         return bool(self._stacks)
 
     def interned(self) -> Iterator[tuple[int, list[bytes]]]:
-        """Yield fields of InternedData, and the entries of each."""
+        """Yield fields of InternedData, with the entries of each."""
         numbers = range(1, len(self._frames.texts) + 1)
         yield MAPPINGS, [pb.number(1, _MAPPING)]
         yield FUNCTIONS, [pb.number(1, i) + pb.text(2, self._frames.texts[i - 1]) for i in numbers]
@@ -88,16 +88,16 @@ class SampledStacks:
         yield CALLSTACKS, list(stacks)
 
     def rows(self, batch: Instants) -> Ints:
-        """Return which samples of a batch have a stack and a thread."""
+        """Return the rows of a batch of samples that have a stack and a thread."""
         return np.flatnonzero((self._codes(batch) >= 0) & (self._threads[batch.track] >= 0))
 
     def sample(self, batch: Instants, rows: Ints) -> list[pb.Part]:
-        """Return the packet's fields of some samples."""
+        """Return the fields of the packet for some samples."""
         threads, stacks = self._threads[batch.track[rows]], self._codes(batch)[rows]
         return pb.message(SAMPLE, [self._pid, *pb.numbers(3, threads), *pb.numbers(4, stacks + 1)])
 
     def _codes(self, batch: Instants) -> Ints:
-        """Return the number of the text of each stack, -1 where there is none."""
+        """Return the number of the text of each stack, -1 without a stack."""
         stacks = next((each for each in batch.annotations if each.name == "call_stack"), None)
         if stacks is None:
             return np.full(len(batch), -1)
@@ -108,7 +108,7 @@ class SampledStacks:
 def write(session: Federation, options: ConvertOptions, progress: Progress | None = None) -> tuple[Path, ...]:
     """Write `<name>_results.pftrace`, or the file as the user named it; see `rocpd.convert.Format.write`."""
     frame = Frame(options.ending_of("_results.pftrace", ".pftrace"))
-    has_job = session.runs == 1 and not options.processes  # its steps are of no process
+    has_job = session.runs == 1 and not options.processes  # its steps belong to no process
     paths = write_for_viewers(_of_rank, session, frame, options, progress, *([_of_job] if has_job else []))
     if large := [path for path in paths if path.stat().st_size > _LARGE_BYTES]:
         shown = ", ".join(f"{path.name} has {path.stat().st_size / 1e6:.0f} MB" for path in large[:3])
@@ -133,8 +133,8 @@ def packets(events: RankEvents, sequence: int, pid: int | None = None) -> Iterat
     Args:
         events: the rank.
         sequence: number of the rank in the file, from 1.
-        pid: shows the rank as a process of this pid, distinct in the file, and its threads as threads; None: all as
-            plain groups and tracks, whose order Perfetto's UI leaves as it is.
+        pid: shows the rank as a process of this pid, distinct in the file, and its threads as threads; None: shows all
+            as plain groups and tracks, whose order Perfetto's UI keeps.
     """
     nodes = tree(events)
     uuids = _uuids(events, nodes, sequence)
@@ -161,7 +161,7 @@ def packets(events: RankEvents, sequence: int, pid: int | None = None) -> Iterat
 
 
 def _uuids(events: RankEvents, nodes: Sequence[TreeNode], sequence: int) -> Ints:
-    """Return the uuid of each track: that of its node; of the rank itself where it has none."""
+    """Return the uuid of each track: the uuid of its node, or of the rank if it has no node."""
     uuids = np.full(len(events.tracks.all), sequence << 32, np.int64)
     for number, node in enumerate(nodes, start=1):
         if node.track is not None:
@@ -222,12 +222,12 @@ NEEDS_STATE = 2
 """SequenceFlags.SEQ_NEEDS_INCREMENTAL_STATE"""
 
 _UNITS_AT_ONCE = 1 << 14
-"""Units encoded at once: their bytes stay within the processor's cache."""
+"""Units per batch: their bytes stay within the processor's cache."""
 
 
 @frozen
 class Units:
-    """Units of one kind: `encode` returns the bytes of some of them, a row each, all equally long."""
+    """Units of one kind: `encode` returns the bytes of chosen units, one row each, all of the same length."""
 
     time: Ints
     tie: Ints
@@ -241,11 +241,11 @@ class Encoder:
         events: the rank.
         sequence: trusted_packet_sequence_id of its packets.
         uuids: uuid of each track, by index.
-        stacks: the call stacks that samples have.
+        stacks: the sampled call stacks.
 
     Attributes:
         annotations: names of annotations; the interning id of each text is its number + 1.
-        categories: the categories of the trace, interned likewise; an event's own is its annotation `category`.
+        categories: the categories of the trace, interned in the same way; the category of an event is an annotation.
     """
 
     def __init__(self, events: RankEvents, sequence: int, uuids: Ints, stacks: SampledStacks) -> None:
@@ -350,7 +350,7 @@ def _units(time: Ints, tie: Ints, rows: Ints, fields: Callable[[Ints], list[pb.P
 
 
 def in_time_order(units: Sequence[Units]) -> Iterator[memoryview]:
-    """Yield the bytes of all units in order of time and tie, some thousand units at a time."""
+    """Yield the bytes of all units in order of time and tie, in batches of some thousand units."""
     if not units:
         return
     group = np.repeat(np.arange(len(units), dtype=np.int16), [len(u.time) for u in units])
@@ -391,14 +391,14 @@ def _value(annotation: Annotation, rows: Ints) -> list[pb.Part]:
 
 
 def _take(column: Ragged, rows: Ints) -> list[Ints]:
-    """Return the first, second … values of all rows; all of `rows` have equally many."""
+    """Return the first, second … values of all rows; `rows` all have the same number of values."""
     first = column.first[rows]
     count = int(column.first[rows[0] + 1] - first[0]) if len(rows) else 0
     return [column.values[first + i] for i in range(count)]
 
 
 def _shapes(slices: Slices) -> list[Ints]:
-    """Group rows whose start has the same fields: the same annotations, as many arguments and flows."""
+    """Group rows whose starts have the same fields: the same annotations, and equally many arguments and flows."""
     marks: list[np.ndarray | None] = [annotation.present for annotation in slices.annotations]
     marks += [slices.arguments[0].counts] if slices.arguments else []
     marks += [slices.flows.counts] if slices.flows else []
@@ -413,10 +413,10 @@ _NS_PER_MS = 1_000_000
 
 
 def job_steps(ranks: Sequence[Steps]) -> RankEvents | None:
-    """Return the steps of the job with the time of each as a counter; None where only one rank or none has steps.
+    """Return the steps of the job with the time of each as a counter; None if fewer than two ranks have steps.
 
-    A step of the job lasts from its first start on a rank to its last end on one. Where ranks are apart it is shown
-    until the next one starts: the counter has the true time.
+    A step of the job lasts from its first start to its last end on any rank. Where ranks are apart it is shown only
+    until the next one starts; the counter has the true time.
     """
     if sum(map(bool, ranks)) < 2:
         return None
@@ -439,11 +439,11 @@ def job_steps(ranks: Sequence[Steps]) -> RankEvents | None:
     return events
 
 
-# Slices of one kind of work have one colour in Perfetto's UI, as near to `rocpd.table.palette` as it can. A trace
-# cannot name colours. The UI calculates the colour of a slice from its correlation id where it has one, else from its
-# name: hue and lightness are hashes of the text (ui/src/components/colorizer.ts). So the correlation id is the kind,
-# followed by characters that nobody sees, chosen so that the hashes come out right; saturation is fixed, so that grey
-# is an olive. Versions before 51 colour by name.
+# Slices of one kind of work have one colour in Perfetto's UI, as close as possible to `rocpd.table.palette`. A trace
+# cannot set colours. The UI calculates the colour of a slice from its correlation id if it has one, else from its name:
+# hue and lightness are hashes of the text (ui/src/components/colorizer.ts). So the correlation id is the kind, followed
+# by invisible characters chosen for the right hashes; saturation is fixed, so that grey is an olive. Versions before 51
+# colour by name.
 _UNSEEN = "\u200b\u200c\u200d\u2060"  # zero-width space, non-joiner, joiner; word joiner
 _CHOSEN = {
     "GEMM": "2103",
@@ -458,11 +458,11 @@ _CHOSEN = {
     "hidden communication": "332",
     "exposed copies": "3033",
 }
-"""Kind of work -> which of the characters follow it."""
+"""Kind of work -> indices of the invisible characters after it."""
 
 
 def correlation(kind: str) -> str:
-    """Return the correlation id of slices of a kind; a kind without a chosen colour has that of its own text.
+    """Return the correlation id of slices of a kind; the kind itself if no colour is chosen for it.
 
     >>> correlation("GEMM").startswith("GEMM"), correlation("mine")
     (True, 'mine')

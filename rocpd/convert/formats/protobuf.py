@@ -2,7 +2,7 @@
 
 A varint may carry redundant continuation bytes (https://protobuf.dev/programming-guides/encoding/#varints), so a column
 of numbers takes one width and every message of a group has the same length: numpy then writes a column of all messages
-at once. Never knows what a message means.
+at once. Knows no meaning of messages.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _SPREAD = [
 _MORE = [np.uint64(0x8080808080808080 & (1 << 8 * max(width - 1, 0)) - 1) for width in range(9)]  # by width
 
 
-@functools.lru_cache(1 << 14)  # field numbers and lengths come again and again
+@functools.lru_cache(1 << 14)  # field numbers and lengths repeat often
 def varint(value: int) -> bytes:
-    """Encode one number, 0 <= value < 2^64, in as few bytes as it takes."""
+    """Encode one number, 0 <= value < 2^64, in the fewest bytes."""
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
@@ -69,7 +69,7 @@ def message(field: int, parts: Sequence[Part]) -> list[Part]:
 
 
 def length(parts: Sequence[Part]) -> int:
-    """Return how many bytes each message takes."""
+    """Return the length of each message [bytes]."""
     return sum([len(part) if isinstance(part, bytes) else part.shape[1] for part in parts])
 
 

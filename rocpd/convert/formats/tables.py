@@ -1,6 +1,6 @@
 """Writes readable views in columns, as a folder of Parquet files or as an Arrow file or stream.
 
-Every rank has the same schema, whatever its rows hold: only so do the files of ranks read as one table.
+Every rank has the same schema, whatever its rows hold, so that the files of ranks read as one table.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from rocpd.schema.load import view as view_of
 
 TYPES = {Kind.INTEGER: pa.int64(), Kind.REAL: pa.float64(), Kind.TEXT: pa.string(), Kind.JSON: pa.string()}
 CODED_TEXT = pa.dictionary(pa.int32(), pa.string())
-"""Texts that repeat: each once, and its number per row."""
+"""Texts that repeat: each text once, and its number per row."""
 
 VIEWS = (
     "processes",
@@ -53,13 +53,13 @@ VIEWS = (
     "events_args",
     "pmc_events",
 )
-"""The views that are written when none are named: each event once, markers by their message in addition."""
+"""The default views: each event once, and markers again by their message."""
 
 _HOST = ViewColumn("hostname", "host of the rank", "", Kind.TEXT, "")
 
 
 def known_views() -> tuple[str, ...]:
-    """Return the views that can be written: those of rows."""
+    """Return the views that can be written, which are views of rows."""
     return tuple(name for name in ALL_VIEWS if view_of(name).per_rank or name == "markers")
 
 
@@ -67,7 +67,7 @@ def check_views(views: tuple[str, ...]) -> None:
     """Refuse views that cannot be written.
 
     Raises:
-        UsageError: the message names one.
+        UsageError: the message names the first of them.
     """
     known = known_views()
     for name in views:
@@ -76,7 +76,7 @@ def check_views(views: tuple[str, ...]) -> None:
 
 
 def schema_of(view: str, with_rank: bool = False) -> pa.Schema:
-    """Return the columns of a view with their types, units and meanings: those of SQL, on request with `rank`, last."""
+    """Return the columns of a view with types, units and meanings, as in SQL; `with_rank` adds `rank`, last."""
     items = marker_items() if view == "markers" else view_of(view).columns
     fields = [_field(item) for item in items]
     if not any(item.name == "hostname" for item in items):
@@ -101,8 +101,8 @@ def record_batches(
     Args:
         references: the reference tables of the rank.
         view: name of the view.
-        damaged: gets the number of cells that are no numbers where numbers belong, by column.
-        with_rank: rows end with the number of the rank.
+        damaged: gets the number of cells that should be numbers and are not, by column.
+        with_rank: whether rows end with the number of the rank.
     """
     schema, rank = schema_of(view, with_rank), references.reader.rank
     for columns, count in _columns(references, view, damaged):
@@ -113,7 +113,7 @@ def record_batches(
 
 
 def array(values: Values) -> pa.Array:
-    """Return a column as Arrow has it: coded texts as a dictionary."""
+    """Return a column as an Arrow array: coded texts become a dictionary."""
     if isinstance(values, Coded):
         index = pa.array(np.maximum(values.codes, 0).astype(np.int32), mask=values.codes < 0)
         return pa.DictionaryArray.from_arrays(index, pa.array(values.texts, pa.string()))
@@ -139,8 +139,8 @@ def _columns(references: ReferenceTables, view: str, damaged: Counter[str]) -> I
 def write_parquet(session: Federation, options: ConvertOptions, progress: Progress | None = None) -> tuple[Path, ...]:
     """Write the folder `<name>_parquet`; see `rocpd.convert.Format.write`.
 
-    It holds one file per readable view and rank, `<view>/rank=<N>/part.parquet`. `rank` is in the path only, as
-    Hive-style readers want it: they refuse a column that is in path and file. Asked for as a column, it is in
+    It holds one file per readable view and rank, `<view>/rank=<N>/part.parquet`. `rank` is in the path only, since
+    Hive-style readers refuse a column that is in path and file. With the option for a column of ranks, files are
     `<view>/rank<N>.parquet`, whose path names no column. Times stay as recorded. Units and meanings of columns are in
     their metadata; row groups carry the least and the greatest value of each column, so that readers can skip by time.
     """
@@ -176,7 +176,7 @@ def _write_views(part: RankPart, reader: RankReader) -> Counter[str]:
 
 
 def _write_file(path: Path, batches: Iterator[pa.RecordBatch]) -> None:
-    """Write a view; no file when it has no rows."""
+    """Write a view; no file if it has no rows."""
     import pyarrow.parquet as pq
 
     with contextlib.ExitStack() as stack:
@@ -194,8 +194,8 @@ _USUAL_VIEW = "kernels"
 def write_arrow(session: Federation, options: ConvertOptions, progress: Progress | None = None) -> tuple[Path, ...]:
     """Write one view as an Arrow file (`<name>_<view>.arrow`) or stream (`.arrows`): the rows of all ranks.
 
-    Columns are those of SQL, `rank` included; times stay as recorded. Texts are plain strings: a file cannot replace a
-    dictionary between ranks. See `rocpd.convert.Format.write`.
+    Columns are those of SQL, including `rank`; times stay as recorded. Texts are plain strings, since a file cannot
+    replace a dictionary between ranks. See `rocpd.convert.Format.write`.
     """
     check_views(options.views)
     if len(options.views) > 1:

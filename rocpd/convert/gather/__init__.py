@@ -1,1 +1,1 @@
-"""One rank as tracks, slices, instants, counters and flows: the model that trace writers consume."""
+"""One rank as tracks, slices, instants, counters and flows, for the writers of traces."""

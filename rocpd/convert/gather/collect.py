@@ -1,4 +1,4 @@
-"""Puts the event model of one rank together. Never writes, never looks at two ranks."""
+"""Puts the event model of one rank together. Writes nothing, and knows no other rank."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def collect(reader: RankReader, placement: Placement, options: ConvertOptions, d
 
     Args:
         reader: reads the rank.
-        placement: where it stands.
-        options: how events are shown.
-        damage: gets the counts of what cannot be shown.
+        placement: the place of the rank.
+        options: the look of events.
+        damage: gets the numbers of rows that cannot be shown.
     """
     context = Context(reader, placement, options, damage, {})
     _gather(context)
@@ -33,11 +33,11 @@ def collect(reader: RankReader, placement: Placement, options: ConvertOptions, d
 def collect_for_viewers(
     reader: RankReader, placement: Placement, options: ConvertOptions, damage: Damage, titles: Mapping[str, str]
 ) -> tuple[RankEvents, Steps]:
-    """Return the same with what viewers show besides: what GPUs do, where markers ran on them, steps; and these.
+    """Return the events with the additions for viewers (work of GPUs, markers on GPUs, steps), and the steps.
 
     Args:
         reader, placement, options, damage: as for `collect`.
-        titles: full name of a kernel or copy -> what it is called.
+        titles: full name of a kernel or copy -> its title.
     """
     context = Context(reader, placement, options, damage, titles)
     _gather(context)

@@ -1,7 +1,7 @@
 """Values that the parts of a rank's event model share while it is made: names, agents, threads, the time line.
 
-Events are read with what `rocpd_event` says of them, documents by event. Never decides what is shown. Rows with invalid
-timestamps are counted here and reported once for all ranks.
+Events are read together with their columns of `rocpd_event`, and JSON documents by event. Does not decide which events
+are shown. Rows with invalid timestamps are counted here and reported once for all ranks.
 """
 
 from __future__ import annotations
@@ -32,26 +32,26 @@ def events(reader: RankReader, base: str, names: Sequence[str]) -> Columns:
 
 
 def calls(reader: RankReader, rows: Columns) -> Columns:
-    """Return the rows of regions without those that repeat operations or are frames of samples."""
+    """Return the rows of regions, except those that repeat operations or are frames of samples."""
     others = [number for (number,) in reader.rows(NOT_DRAWN)]
     return select(rows, ~np.isin(rows["category_id"], others)) if others else rows
 
 
 def select_events(base: str, names: Sequence[str], texts: Sequence[str] = ()) -> Select:
-    """Return what reads columns of whole numbers, `category_id` and `stack_id` of the event, and columns of texts."""
+    """Return the statement for columns of whole numbers and of texts, and the event's `category_id` and `stack_id`."""
     items = ", ".join(f'T."{name}" AS "{name}"' for name in dict.fromkeys(("id", *names, *texts)))
     sql = f"SELECT {items}, E.category_id, E.stack_id FROM {base} T LEFT JOIN rocpd_event E ON E.id = T.event_id"
     return Select(sql, (*names, "category_id", "stack_id"), texts=tuple(texts), base=base)
 
 
 def select(columns: Columns, which: Flags | Ints) -> Columns:
-    """Return the rows of all columns that flags or row numbers name."""
+    """Return the rows of all columns that flags or row numbers choose."""
     return {name: values[which] for name, values in columns.items()}
 
 
 def documents(reader: RankReader, column: str, where: str) -> dict[int, str]:
     """Return event id -> JSON text of a column of `rocpd_event`, without empty ones; `where` is SQL on its columns."""
-    # SQLite tests in this order, and the document lies at the end of the row: few rows should be read that far.
+    # SQLite tests in this order, and the document lies at the end of the row, so few rows should be read that far.
     sql = (
         f"SELECT id, {column} FROM rocpd_event WHERE {where} AND {column} NOT IN ('{{}}', '[]', '') AND id IS NOT NULL"
     )
@@ -62,7 +62,7 @@ _TIMES = ("start", "end", "timestamp")
 
 
 class Damage(Counter[tuple[str, str]]):
-    """Counts of rows that cannot be shown as they are, by (one of these texts, what the rows are, in the plural)."""
+    """Counts of rows that cannot be shown as they are, by (one of these texts, kind of rows in the plural)."""
 
     CLAMPED = "invalid timestamps, no end or one before the start: shown with zero length"
     LEFT_OUT = "invalid timestamps, no start or not above 0: left out"
@@ -72,7 +72,7 @@ class Damage(Counter[tuple[str, str]]):
     UNKNOWN_FREE = "frees of memory whose allocation is not in the trace: not in the memory counters"
 
     def add_odd(self, base: str, odd: Counter[str]) -> None:
-        """Add values of a table that are no numbers where numbers belong, by column; those of times count as times."""
+        """Add counts of values that should be numbers and are not, by column of a table; times count as times."""
         for column, count in odd.items():
             if column not in _TIMES:
                 self[Damage.NO_NUMBER, f"{base.removeprefix('rocpd_')}.{column}"] += count
@@ -113,25 +113,25 @@ class Context:
             self._add_thread(*row)
 
     def read(self, select: Select, reader: RankReader | None = None, damage: Damage | None = None) -> Piece:
-        """Read rows, by `reader` where it is another one; values that are no numbers are counted."""
+        """Read rows, by `reader` if given; counts values that should be numbers and are not."""
         odd = Counter[str]()
         piece = read_all(reader or self.reader, select, odd)
         (self.damage if damage is None else damage).add_odd(select.base or "", odd)
         return piece
 
     def read_events(self, base: str, names: Sequence[str]) -> Columns:
-        """Read columns of an event table as `events` does; values that are no numbers are counted."""
+        """Read columns of an event table as `events` does; counts values that should be numbers and are not."""
         chosen = select_events(base, names)
         return dict(zip(chosen.numbers, self.read(chosen).numbers, strict=True))
 
     def slices(self, rows: Columns, category: str, kind: Ints | None, annotations: Sequence[Annotation]) -> Slices:
-        """Return rows with their `track` and `name` as slices.
+        """Return rows with `track` and `name` as slices.
 
         Args:
-            rows: what happened.
-            category: of rows that have none.
+            rows: the rows.
+            category: category of rows without one.
             kind: as in `Slices`.
-            annotations: besides the stack id.
+            annotations: annotations beside the stack id.
         """
         categories, stack = self.categories(rows["category_id"], category), rows["stack_id"]
         columns = (*annotations, optional("stack_id", stack))
@@ -147,24 +147,24 @@ class Context:
             self._threads[number] = self.events.tracks.index(("tid", tid), track)
 
     def thread(self, number: int) -> int:
-        """Return the track of a thread by its id in rocpd_info_thread; `thread ?` when it is unknown."""
+        """Return the track of a thread by its id in rocpd_info_thread; `thread ?` if it is unknown."""
         if number in self._threads:
             return self._threads[number]
         return self.events.tracks.index("thread ?", Track("thread ?", TrackKind.THREAD, nests=True))
 
     def agent(self, number: int) -> str:
-        """Return the name of an agent by its id: `GPU 1`, `Agent 2`, or with a `?` when it is unknown."""
+        """Return the name of an agent by its id: `GPU 1`, `Agent 2`, or with a `?` if it is unknown."""
         return self.events.agents.get(number, "agent ?" if number == NULL else f"agent ? (id {number})")
 
     def agent_track(
         self, key: Hashable, agent: int, kind: TrackKind, title: str, unit: str | None = None, line: int | None = None
     ) -> int:
-        """Return the index of the track of an agent that is known as `key` among its own."""
+        """Return the index of a track of an agent, known by `key` among its tracks."""
         track = Track(f"{self.agent(agent)} · {title}", kind, title, unit=unit, agent=agent, line=line)
         return self.events.tracks.index((key, agent), track)
 
     def counter_track(self, agent: int, counter: str) -> str:
-        """Return the name that AMD's traces give the track of a counter: `Agent [2] PMC SQ_WAVES`."""
+        """Return the name of a counter's track in AMD's traces: `Agent [2] PMC SQ_WAVES`."""
         return f"{self._agents_of_counters.get(agent, self.agent(agent))} PMC {counter}"
 
     def names(self, ids: Ints, texts: Mapping[int, str]) -> Ints:
@@ -172,19 +172,19 @@ class Context:
         return self.events.names.codes(ids, lambda i: texts.get(i) or "?")
 
     def categories(self, ids: Ints, default: str) -> Ints:
-        """Return the numbers of categories for string ids, `default` where there is none."""
+        """Return the numbers of categories for string ids, `default` for unknown ids."""
         return self.events.categories.codes(ids, lambda i: self.strings.get(i) or default)
 
     def on_time_line(self, columns: Columns, kind: str, damage: Damage | None = None) -> Columns:
-        """Return the rows with `start` and `end` on the common time line; what is shown otherwise is counted.
+        """Return the rows with `start` and `end` on the common time line; counts rows that have to change.
 
-        Rows without a valid start, or from before the time line, are left out; those without a valid end end where
-        they start.
+        Rows without a valid start, or from before the time line, are left out; rows without a valid end end where they
+        start.
 
         Args:
-            columns: rows with `start` [ns] and, for what lasts, `end` [ns].
-            kind: what the rows are, in the plural.
-            damage: counts them, in place of `self.damage`.
+            columns: rows with `start` [ns] and, for events that last, `end` [ns].
+            kind: name of the rows, in the plural.
+            damage: gets the counts, in place of `self.damage`.
         """
         damage = self.damage if damage is None else damage
         shift = self.placement.shift
@@ -201,7 +201,7 @@ class Context:
 
 
 def _agent_labels(reader: RankReader, how: AgentIndex, form: str) -> dict[int, str]:
-    """Return id -> name of the agents: `Agent` or the type, and the index, in a form for both."""
+    """Return id -> name of the agents: `Agent` or the type, and the index, formatted by `form`."""
     labels = {}
     for number, kind, index in reader.rows(f"SELECT id, type, {how.column} FROM rocpd_info_agent"):
         word = (kind or "Agent") if how.has_type else "Agent"

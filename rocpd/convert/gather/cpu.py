@@ -1,8 +1,8 @@
-"""Events on CPU threads: API calls, marker ranges and marks, samples; and what links calls to GPU work.
+"""Events on CPU threads: API calls, marker ranges and marks, samples; and the links from calls to GPU work.
 
-A flow leads from an API call to each dispatch or copy that it launched, by the rule of `rocpd.schema.rules.launch`;
-between the two a counter says how many operations wait. Never links across ranks, and never gives a slice of GPU work
-more than one flow.
+A flow leads from an API call to each dispatch or copy that it launched, by the rule of `rocpd.schema.rules.launch`; a
+counter shows the number of operations that are launched and have not started. Links never cross ranks, and a slice of
+GPU work has at most one flow.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def regions(context: Context) -> Slices:
 
 
 def samples(context: Context, values: frozenset[int]) -> Instants:
-    """Return samples as instants: marks on their thread by message, others on the track they were taken on.
+    """Return samples as instants: marks on their thread by message, others on their track.
 
     Args:
         values: ids of events that carry counter values; their samples are counters (see `pmc`) and left out here.
@@ -57,7 +57,7 @@ def samples(context: Context, values: frozenset[int]) -> Instants:
     rows = context.read_events("rocpd_sample", ("track_id", "timestamp", "event_id"))
     if values and len(rows["event_id"]):
         rows = select(rows, ~np.isin(rows["event_id"], np.fromiter(values, np.int64)))
-    if joined := _joined(context):  # of a sample whose frames are rows, one row stays
+    if joined := _joined(context):  # of a sample with a row per frame, one row stays
         frames = np.isin(rows["category_id"], [number for (number,) in context.reader.rows(NOT_DRAWN)])
         rows = select(rows, ~frames | np.isin(rows["event_id"], np.fromiter(joined, np.int64)))
     rows = context.on_time_line(rows | {"start": rows["timestamp"]}, "samples")
@@ -82,7 +82,7 @@ def sample_tracks(context: Context) -> dict[int, tuple[str, int | None]]:
 
 
 def sample_track(context: Context, tracks: dict[int, tuple[str, int | None]], number: int) -> int:
-    """Return the track of samples by its id in rocpd_track; `track ?` when it is unknown."""
+    """Return the track of samples by its id in rocpd_track; `track ?` if it is unknown."""
     name, thread = tracks.get(number, ("track ?", None))
     tid = None if thread is None else context.events.tracks.all[context.thread(thread)].tid
     key = "sample", number if number in tracks else None
@@ -95,7 +95,7 @@ def _mark_track(context: Context, tracks: dict[int, tuple[str, int | None]], num
 
 
 def _by_message(context: Context, names: Ints, events: Ints, where: str) -> Ints:
-    """Return names with the message of the event in place of those where it has one; `where` chooses events."""
+    """Return names, replaced by the message of the event if it has one; `where` chooses events."""
     code = context.events.names.code
     messages = (
         (event, json_value(text, "message")) for event, text in documents(context.reader, "extdata", where).items()
@@ -105,7 +105,7 @@ def _by_message(context: Context, names: Ints, events: Ints, where: str) -> Ints
 
 
 def _joined(context: Context) -> dict[int, str]:
-    """Return event -> call stack of samples whose frames are rows."""
+    """Return event -> call stack for samples whose frames are rows."""
     if not has_frames(context.reader):
         return {}
     return dict(context.reader.rows(f"SELECT event, call_stack FROM ({statement('sampled_frames')})"))
@@ -140,11 +140,11 @@ def _arguments(context: Context, events: Ints) -> tuple[Ragged, Ragged]:
 def launch_stacks(reader: RankReader, regions: Columns) -> Ints:
     """Return the stack ids by which regions launch operations.
 
-    Where a selection leaves regions out, another one of the whole trace may be the launching one: then it is `NULL`.
+    If a selection leaves regions out, the launching region may be another one of the whole trace: then it is `NULL`.
 
     Args:
         reader: reads the rank.
-        regions: `stack_id`, and `id` where a selection is made among regions.
+        regions: `stack_id`, and `id` if there is a selection of regions.
     """
     if not reader.selects("rocpd_region"):
         return regions["stack_id"]
@@ -155,7 +155,7 @@ def launch_stacks(reader: RankReader, regions: Columns) -> Ints:
 
 
 def launching_calls(calls: Slices, work: Sequence[Slices]) -> list[Ints]:
-    """Return for each dispatch or copy the row of the call that launched it, below 0 where that is not there.
+    """Return the row of the launching call for each dispatch or copy; below 0 if it is missing.
 
     Args:
         calls: `stack` as from `launch_stacks`.
@@ -165,12 +165,12 @@ def launching_calls(calls: Slices, work: Sequence[Slices]) -> list[Ints]:
 
 
 def connect(rank: int, calls: Slices, work: Sequence[Slices], launching: Sequence[Ints]) -> tuple[Slices, list[Slices]]:
-    """Return calls and work with flow ids: one per dispatch or copy whose launching call is there.
+    """Return calls and work with flow ids: one per dispatch or copy with a launching call.
 
     Args:
         rank: rank number; flow ids are unique across ranks.
-        calls, work: what is linked.
-        launching: as from `launching_calls`.
+        calls, work: the slices to link.
+        launching: result of `launching_calls`.
     """
     sources, ids, linked = [], [], []
     last = (rank + 1) << 40
@@ -186,7 +186,7 @@ def connect(rank: int, calls: Slices, work: Sequence[Slices], launching: Sequenc
 
 
 def queue_depths(context: Context, calls: Slices, work: Sequence[Slices], launching: Sequence[Ints]) -> Counters:
-    """Return for each agent how many operations are launched and have not started, of those whose call is known."""
+    """Return for each agent the number of launched operations that have not started, of those with a known call."""
     of_tracks = np.array([NULL if each.agent is None else each.agent for each in context.events.tracks.all], np.int64)
     known = [np.flatnonzero(call >= 0) for call in launching]
     agents = np.concatenate([of_tracks[slices.track[rows]] for slices, rows in zip(work, known, strict=True)])

@@ -1,8 +1,8 @@
-"""Tracks that viewers show beside events, calculated from them: what GPUs do, where markers ran on them, steps.
+"""Tracks that viewers show beside events, calculated from them: work of GPUs, markers on GPUs, steps.
 
-What GPUs do over time (computing, communicating, both, copying or nothing) is the overview that shows while a rank is
-closed. The work of a marker range is what its own thread launched during it. Which steps there are, and when, says
-`rocpd.facts.regions`. Only steps read: calls, work and flows say all of the rest.
+The work of GPUs over time (computing, communicating, both, copying or none) is the overview of a collapsed rank. The
+work of a marker range is all work that its own thread launched during it. `rocpd.facts.regions` decides which steps
+there are, and when. Only steps need reading: the other tracks follow from calls, work and flows.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ GPU_TIME, MARKED, STEP = "gpu_time", "gpu_marker", "step"
 """Categories of the slices."""
 
 _SHORTEST_GAP_NS = 10_000
-"""Pauses within one kind of work that are shorter are not shown: between kernels one after the other."""
+"""Shorter pauses within one kind of work are not shown, such as those between consecutive kernels [ns]."""
 _HIDDEN = len(KINDS)
 _NAMES = {**dict(enumerate(PARTS[:_HIDDEN])), _HIDDEN: "hidden communication"}
 
 
 def gpu_time(events: RankEvents, kernels: Slices, copies: Slices) -> Slices:
-    """Return what the GPUs of a rank do together and, where it uses several, each: on new tracks."""
+    """Return the work of the GPUs of a rank together and, if it uses several, of each GPU: on new tracks."""
     kinds = [is_communication(text) for text in events.kinds.texts]
     of_kernels = np.where(np.array(kinds, bool)[kernels.kind], COMMUNICATION, COMPUTE)
     track = np.concatenate([kernels.track, copies.track])
@@ -46,7 +46,7 @@ def gpu_time(events: RankEvents, kernels: Slices, copies: Slices) -> Slices:
 
 
 def _periods(what: Ints, start: Ints, end: Ints) -> tuple[Ints, Ints, Ints, Ints]:
-    """Return periods of one state each, in order of time: start, end and state, and how long it really lasts [ns]."""
+    """Return periods of one state each, in order of time: start, end, state, and the busy time within [ns]."""
     pieces, part, hides = busy_pieces(start, end, what)
     state = np.where((part == COMPUTE) & (hides & HIDES_COMMUNICATION > 0), _HIDDEN, part)
     goes_on = (np.diff(state) == 0) & (pieces.start[1:] - pieces.end[:-1] < _SHORTEST_GAP_NS)
@@ -80,7 +80,7 @@ class _Launched:
 
 
 def marked(events: RankEvents, calls: Slices, work: Sequence[Slices]) -> Slices:
-    """Return where the work of each marker range ran, from its first start to its last end, on a new track per GPU.
+    """Return the extent of the work of each marker range, from first start to last end, on a new track per GPU.
 
     Args:
         events: the rank.
@@ -105,7 +105,7 @@ def marked(events: RankEvents, calls: Slices, work: Sequence[Slices]) -> Slices:
 def _by_agent(
     events: RankEvents, calls: Slices, threads: Ints, work: Sequence[Slices]
 ) -> Iterator[tuple[int, _Launched]]:
-    """Yield each GPU that ran something whose call is known, and what that was."""
+    """Yield each GPU that ran work with a known call, and this work."""
     if calls.flows is None:
         return
     call_of = np.repeat(np.arange(len(calls)), calls.flows.counts)
@@ -128,7 +128,7 @@ def _by_agent(
 
 
 def _extents(launched: _Launched, threads: Ints, start: Ints, end: Ints) -> tuple[Ints, Ints, Ints]:
-    """Return the markers that launched anything, by position, and from when to when it ran."""
+    """Return the positions of markers that launched work, and the first start and last end of this work."""
     first, last = np.zeros(len(threads), np.int64), np.zeros(len(threads), np.int64)
     for thread in distinct(threads).tolist():
         rows = np.flatnonzero(threads == thread)
@@ -143,7 +143,7 @@ def _extents(launched: _Launched, threads: Ints, start: Ints, end: Ints) -> tupl
 
 
 def read_steps(context: Context) -> Steps:
-    """Return the steps that lie, in part at least, in the window, on the common time line; cut where events are cut."""
+    """Return the steps that overlap the window, on the common time line; cut where events are cut."""
     window, to_line = context.placement.window, context.placement.shift.to_line
     spans = step_spans(context.reader, is_step(STEP_MARKER))
     steps = {number: (to_line(start), to_line(end)) for number, (start, end) in spans.items()}

@@ -1,6 +1,6 @@
 """Events on agents: kernel dispatches, memory copies and graph launches on a track per agent and stream.
 
-Never looks at CPU threads; `flows` links dispatches and copies to the calls that launched them.
+Knows no CPU threads; `flows` links dispatches and copies to the calls that launched them.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def graph_launches(context: Context) -> Slices:
 
 
 def _tracks(context: Context, rows: Columns, agents: Ints, kind: TrackKind, by: str | None = None) -> Ints:
-    """Return the track of each row: one per agent and stream, or queue when the user groups by queue."""
+    """Return the track of each row: one per agent and stream, or queue if the user groups by queue."""
     by = by or ("queue" if context.options.group_by_queue else "stream")
     lines = rows[f"{by}_id"]
     track = np.zeros(len(agents), np.int64)
@@ -108,7 +108,7 @@ def _kernels(context: Context) -> dict[int, str]:
 
 
 def _kernel_names(context: Context, rows: Columns, kernels: Mapping[int, str]) -> Ints:
-    """Return the numbers of titles of dispatches: the short name where one is wanted."""
+    """Return the numbers of titles of dispatches: the short name if there is one."""
     numbers = context.events.names
     titles = {number: context.titles.get(name, name) for number, name in kernels.items()}
     names = numbers.codes(rows["kernel_id"], lambda i: titles.get(i, "kernel ?" if i == NULL else f"kernel ? (id {i})"))
@@ -120,7 +120,7 @@ def _kernel_names(context: Context, rows: Columns, kernels: Mapping[int, str]) -
 
 
 def _full_names(context: Context, ids: Ints, names_of: Mapping[int, str]) -> tuple[Annotation, ...]:
-    """Return the full names of what has a short one for a title, nothing where nothing has."""
+    """Return the full names of kernels with a short title; empty if there are none."""
     code = context.events.strings.code
     full = {i: name for i, name in names_of.items() if name in context.titles}
     if not full:

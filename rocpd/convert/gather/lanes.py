@@ -1,6 +1,6 @@
 """Lanes: slices of one track that overlap and do not nest are spread over as few extra tracks as needed.
 
-Never changes times. The same slices give the same lanes whatever else is in the trace.
+Times do not change. The same slices give the same lanes whatever else is in the trace.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from rocpd.facts.columns import grouped
 
 
 def spread(tracks: Tracks, track: Ints, start: Ints, end: Ints) -> Ints:
-    """Return the track of each slice: its own where it fits, else an extra lane of it.
+    """Return the track of each slice: its own if it fits, else an extra lane of it.
 
     Intervals are half-open: a slice may start where another one ends. A zero-length slice fits anywhere on a track
-    that nests, and beside slices that start at its time on one that does not.
+    that nests, and beside slices that start at the same time on a track that does not.
 
     Args:
         tracks: gets the extra lanes.
@@ -27,7 +27,7 @@ def spread(tracks: Tracks, track: Ints, start: Ints, end: Ints) -> Ints:
     result = track
     for (index,), rows in grouped([track]):
         nests = tracks.all[index].nests
-        # Outer slices first where slices nest; zero-length ones first where they follow each other.
+        # Outer slices first if slices nest; zero-length ones first if they follow each other.
         rows = rows[np.lexsort((-end[rows] if nests else end[rows], start[rows]))]
         s, e = start[rows], end[rows]
         if np.all(s[1:] >= np.maximum.accumulate(e)[:-1]) or (nests and _nests(s[s < e], e[s < e])):
@@ -43,10 +43,10 @@ def spread(tracks: Tracks, track: Ints, start: Ints, end: Ints) -> Ints:
 
 
 def _nests(start: Ints, end: Ints) -> bool:
-    """Whether slices, sorted by start and the longer first, lie like parentheses.
+    """Whether slices, sorted by start and the longer first, nest like parentheses.
 
-    Counts depth over starts and ends; then, level by level, each end must be that of the start before it. Twice as fast
-    as going through a stack.
+    Counts depth over starts and ends; then, level by level, each end must belong to the start before it. Twice as
+    fast as a stack.
     """
     count = len(start)
     closing = count - 1 - np.argsort(end[::-1], kind="stable")
@@ -60,7 +60,7 @@ def _nests(start: Ints, end: Ints) -> bool:
 
 
 def _flat(start: list[int], end: list[int]) -> list[int]:
-    """Return the lowest lane that is free for each slice (interval partitioning)."""
+    """Return the lowest free lane for each slice (interval partitioning)."""
     lanes = []
     free: list[int] = []
     busy: list[tuple[int, int]] = []
@@ -74,7 +74,7 @@ def _flat(start: list[int], end: list[int]) -> list[int]:
 
 
 def _nested(start: list[int], end: list[int]) -> list[int]:
-    """Return for each slice the first lane on which it lies within all that are open."""
+    """Return for each slice the first lane on which it lies within all open slices."""
     lanes = []
     open_ends: list[list[int]] = [[]]
     for s, e in zip(start, end, strict=True):

@@ -1,6 +1,6 @@
-"""Memory: allocations and frees as slices, and how much is held per agent and level as a counter.
+"""Memory: allocations and frees as slices, and the held bytes per agent and level as a counter.
 
-Never guesses the size of a free whose allocation is not in the trace; those are counted and reported.
+The size of a free is not guessed if its allocation is not in the trace; such frees are counted and reported.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _TEXTS = ("type", "level")
 
 
 def allocations(context: Context) -> tuple[Slices, Counters]:
-    """Return allocations and frees, and the sums [bytes] of what is held when each has ended."""
+    """Return allocations and frees, and the held bytes at the end of each."""
     window = context.placement.window
     rows = _read(context, context.reader, context.damage)
-    # What is held within a window was partly allocated before it.
+    # Part of the memory held within a window was allocated before it.
     all_rows = _read(context, context.reader.unwindowed(), Damage()) if window else rows
     text = context.events.strings.texts
     tracks = context.events.tracks
@@ -69,7 +69,7 @@ def _within(counters: Counters, part: Part | None) -> Counters:
 
 
 def _held(context: Context, rows: Columns) -> Counters:
-    """Return running sums in order of ends: a free takes back what its allocation got."""
+    """Return running sums of bytes in order of ends: a free takes back the bytes of its allocation."""
     text = context.events.strings.texts
     order = np.argsort(rows["end"], kind="stable")
     names = ("end", "type", "level", "agent_id", "address", "size", "queue_id")

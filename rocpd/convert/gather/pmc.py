@@ -1,6 +1,6 @@
 """Counter values: those of dispatches as counter tracks per agent and counter, those of samples on their track.
 
-A dispatch shows its own value only, from its start to its end. Never shows streamed (SPM) values as a dispatch's.
+A dispatch shows its own value from its start to its end. Streamed (SPM) values are not shown as values of a dispatch.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _VALUES = Select(
 
 @frozen
 class Values:
-    """Counter values: event id, number of the counter in `names`, agent that it is of or NULL, value.
+    """Counter values: event id, number of the counter in `names`, its agent or NULL, value.
 
-    `units` goes with `names`.
+    `units` maps numbers of `names` to units.
     """
 
     event: Ints
@@ -46,7 +46,7 @@ class Values:
 
 
 def values(context: Context) -> Values:
-    """Read the counter values of a rank, streamed ones left out."""
+    """Read the counter values of a rank, without streamed ones."""
     names, units, known = TextCodes[str](), dict[int, str](), dict[int, int]()
     agents: dict[int, int] = {}
     for number, name, symbol, unit, agent in context.reader.rows(
@@ -57,7 +57,7 @@ def values(context: Context) -> Values:
         agents[number] = agent if agent in context.events.agents else NULL
     odd = Counter[str]()
     read = read_all(context.reader, _VALUES, odd)
-    del odd["value"]  # counted below, NULL among them
+    del odd["value"]  # counted below, without NULL
     context.damage.add_odd("rocpd_pmc_event", odd)
     (event, pmc), (value,) = read.numbers, read.reals
     keep = ~np.isnan(value) & (event != NULL)
@@ -112,7 +112,7 @@ def as_annotations(read: Values, sums: DispatchValues, count: int) -> tuple[Anno
 
 
 def sample_counters(context: Context, read: Values, dispatches: Dispatches) -> list[Counters]:
-    """Return the values of samples as counters on their tracks; values of no event that is shown are counted."""
+    """Return the values of samples as counters on their tracks; counts values without a shown event."""
     rows = events(context.reader, "rocpd_sample", ("track_id", "timestamp", "event_id"))
     _, of_dispatch = find_rows(dispatches.event, read.event)
     tracks = sample_tracks(context)
@@ -131,7 +131,7 @@ def _samples_of_values(
 ) -> tuple[Ints, Flags]:
     """Return the sample of each value, and whether it has one, by the events and tracks of samples.
 
-    An event may have several samples: a value is of that whose track is called like it, if any track is.
+    If an event has several samples, a value belongs to the one whose track has the counter's name, if there is one.
     """
     codes = {name: code for code, name in enumerate(read.names.texts)}
     called = per_id(track, lambda i: codes.get(tracks.get(i, ("track ?", None))[0], NULL))
@@ -143,7 +143,7 @@ def _samples_of_values(
 
 
 def _sentinels(read: Values, of_sample: Flags) -> Flags:
-    """Say which values of samples stand for none."""
+    """Whether each value of a sample is a sentinel for a missing value."""
     value, counter = read.value[of_sample], read.counter[of_sample]
     is_none = np.zeros(len(value), bool)
     for (number,), rows in grouped([counter]):
@@ -154,7 +154,7 @@ def _sentinels(read: Values, of_sample: Flags) -> Flags:
 def _on_tracks(
     context: Context, read: Values, points: Columns, tracks: dict[int, tuple[str, int | None]]
 ) -> list[Counters]:
-    """Return a counter for each track, name and agent; several agents of one are told apart by their names."""
+    """Return a counter for each track, name and agent; if several agents share both, titles include the agent."""
     result = []
     groups = list(grouped([points[name] for name in ("track", "counter", "agent")]))
     named_so = {(track_id, read.names.texts[counter]) for (track_id, counter, _), _ in groups}
@@ -173,7 +173,7 @@ def _on_tracks(
 
 
 def _steps(start: Ints, end: Ints, value: Floats) -> tuple[Ints, Floats]:
-    """Return intervals, sorted by start, as steps; where dispatches overlap the one that started last is shown."""
+    """Return intervals, sorted by start, as steps; of dispatches that overlap, the one that started last is shown."""
     if np.all(start[1:] >= np.maximum.accumulate(end)[:-1]):
         return np.stack([start, end], 1).ravel(), np.stack([value, np.zeros(len(value))], 1).ravel()
     steps: list[tuple[int, float]] = []

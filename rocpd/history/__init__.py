@@ -1,1 +1,1 @@
-"""Many runs of a job: since when it is as fast as it is. Runs are measured by `compare`; traces are never read here."""
+"""Many runs of a job: when its speed changed. Runs are measured by `compare`; no traces are read here."""

@@ -1,6 +1,6 @@
-"""A history as other tools read it: OpenMetrics text and CSV, which Grafana reads, and a dashboard of Grafana for it.
+"""A history for other tools: OpenMetrics text and CSV, which Grafana reads, and a dashboard of Grafana for it.
 
-OpenMetrics has times in seconds, one sample a run and metric, with the time of the run; `promtool tsdb
+OpenMetrics has times in seconds, and one sample per run and metric, with the time of the run; `promtool tsdb
 create-blocks-from openmetrics` loads it.
 """
 
@@ -58,7 +58,7 @@ def _samples(history: JobHistory, series: MetricSeries, end: str, factor: float)
 
 
 def as_csv(history: JobHistory) -> Iterator[str]:
-    """Yield the lines of CSV: a row a run and metric, with the time as Grafana reads it."""
+    """Yield the lines of CSV: a row per run and metric, with the time in Grafana's form."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(("time_ms", "run", "labels", "metric", "name", *_MEANING))
@@ -71,7 +71,7 @@ def as_csv(history: JobHistory) -> Iterator[str]:
 
 
 def dashboard(history: JobHistory) -> Iterator[str]:
-    """Yield a dashboard of Grafana over the OpenMetrics text: a panel a metric, with its band and level."""
+    """Yield a dashboard of Grafana over the OpenMetrics text: a panel per metric, with its band and level."""
     panels = [_panel(number, series) for number, series in enumerate(history.fitted.values())]
     source = {"name": "source", "type": "datasource", "query": "prometheus", "label": "Prometheus"}
     first, last = (history.entries[at].at // 10**6 for at in (0, -1))
@@ -122,4 +122,4 @@ EXPORTS: Mapping[str, Callable[[JobHistory], Iterator[str]]] = {
     ".csv": as_csv,
     ".json": dashboard,
 }
-"""Ending of the file -> what writes it; the first one is written to stdout."""
+"""Ending of the file -> writer; the output of the first one goes to stdout by default."""

@@ -1,7 +1,7 @@
-"""The runs of one job in a store: what changed when, how noisy it is, and what a new run is compared with.
+"""The runs of one job in a store: changes and their times, noise, and the base for new runs.
 
-Runs of other jobs are kept apart: those that `rocpd diff` would not compare. The first lines of entries say nearly all;
-the profiles of a few runs are read where a change is to be explained, or a run compared.
+Runs of other jobs, which `rocpd diff` would not compare, are kept apart. The first lines of entries hold nearly all
+data; the profiles of a few runs are read to explain a change, or to compare a run.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ _Kind = tuple[object, ...]
 
 
 def jobs_of(entries: Iterable[RunEntry]) -> list[tuple[RunEntry, ...]]:
-    """Divide runs, in order of time, into jobs; the one with the newest run comes first.
+    """Divide runs, in order of time, into jobs; the job with the newest run comes first.
 
-    A run is of the job whose newest run before it is most like it.
+    A run belongs to the job whose newest run before it is most similar.
     """
     jobs: list[list[RunEntry]] = []
     scores: dict[tuple[_Kind, _Kind], float] = {}
@@ -75,13 +75,13 @@ def jobs_of(entries: Iterable[RunEntry]) -> list[tuple[RunEntry, ...]]:
 
 
 def closest(jobs: Sequence[Sequence[RunEntry]], entry: RunEntry) -> int:
-    """Return the number of the job that a run is most like, from 1."""
+    """Return the number of the job that is most similar to a run, from 1."""
     scores = [_quick(job[-1], entry) for job in jobs]
     return 1 + scores.index(max(scores))
 
 
 def score(first: RunEntry, second: RunEntry) -> float:
-    """Return how well two runs compare, from 0 to 1: by their first lines, and where these say they do not, in full."""
+    """Return how well two runs compare, from 0 to 1: by their first lines, and if these differ, by their profiles."""
     quick = _quick(first, second)
     if quick >= _LEAST or first.unit != second.unit:
         return quick
@@ -91,7 +91,7 @@ def score(first: RunEntry, second: RunEntry) -> float:
 
 
 def _quick(first: RunEntry, second: RunEntry) -> float:
-    """Return the score of `comparability`, as far as kernels are the same only by name."""
+    """Return the score of `comparability` with kernels matched by name only."""
     if (first.unit, first.config.get("what counts")) != (second.unit, second.config.get("what counts")):
         return 0.0
     score = min(first.ranks, second.ranks) / max(first.ranks, second.ranks, 1)
@@ -107,18 +107,18 @@ def _shared(mine: Mapping[str, float], other: Container[str]) -> float:
 
 
 def _kind(entry: RunEntry) -> _Kind:
-    """Return what scores go by."""
+    """Return the properties that scores depend on."""
     config = entry.config.get("GPU"), entry.config.get("what counts")
     return entry.unit, entry.ranks, *config, entry.recorded, tuple(sorted(entry.compute))
 
 
-_SIDE = 3  # runs on each side of a change, to explain it
-_BASE = 12  # runs of the current level that a new one is compared with
+_SIDE = 3  # runs on each side of a change that explain it
+_BASE = 12  # runs of the current level that are the base of a new one
 _EXPLAINED = 3  # changes whose profiles are read
-_LINES = 10  # of the first screen
-_BESIDE = 2  # runs of a change of the step: other metrics that change there are what it consists of
-_ALIKE = 0.05  # correlation of neighbours that is said
-_WORTH = 0.03  # a change that should show, for how many runs that takes
+_LINES = 10  # lines of the first screen
+_BESIDE = 2  # runs: metrics that change this close to a change of the step are parts of it
+_ALIKE = 0.05  # correlation of neighbours that is reported
+_WORTH = 0.03  # a change that should be seen; the number of runs for it is reported
 
 
 @frozen
@@ -126,10 +126,10 @@ class HistoryOptions:
     """Options of a history.
 
     Args:
-        job: number of the job, from 1, in the order of their newest runs; the first one is what ran last.
-        metrics: only these; of `kernel:` and `part:` what follows is a regular expression. None: those that matter.
-        by: what runs are grouped by: `host`, `gpu`, or the name of a label; empty: by machines, all as one.
-        least: changes of less than this share are left out.
+        job: number of the job, from 1, in the order of their newest runs; the first one ran last.
+        metrics: only these metrics; after `kernel:` and `part:` comes a regular expression. None: the important ones.
+        by: property that groups runs: `host`, `gpu`, or the name of a label; empty: all runs are one group.
+        least: least share of a change that is kept.
     """
 
     job: int = 1
@@ -139,20 +139,20 @@ class HistoryOptions:
 
 
 class JobHistory:
-    """The history of a job. `.runs()`, `.changes()`, `.series()` and `.noise()` are tables: take `.df()` of them.
+    """The history of a job. `.runs()`, `.changes()`, `.series()` and `.noise()` are tables: `.df()` makes data frames.
 
     Args:
         folder: the store.
-        asked: what is asked of it.
+        asked: options.
 
     Attributes:
         entries: its runs, in order of time.
-        problems: what of the store was left out, or is odd.
-        jobs: the runs of each job in the store, the one that ran last first.
+        problems: parts of the store that were left out or are odd.
+        jobs: the runs of each job in the store, the job that ran last first.
 
     Raises:
-        InputError: there is no such store, or no run in it.
-        UsageError: there is no such job, metric or label.
+        InputError: there is no store at the path, or it has no runs.
+        UsageError: a job, metric or label is unknown.
     """
 
     def __init__(self, folder: str | Path, asked: HistoryOptions | None = None) -> None:
@@ -166,12 +166,12 @@ class JobHistory:
 
     @cached_property
     def passing(self) -> Mapping[int, Sequence[str]]:
-        """Places of runs of another configuration that came and went, and what was another: they are in no series."""
+        """Place of each run with a temporary configuration -> the differences; these runs are in no series."""
         return passing(self.entries)
 
     @cached_property
     def metrics(self) -> list[str]:
-        """Names of the metrics that are searched."""
+        """Names of the metrics that are searched for changes."""
         if not self.asked.metrics:
             return metrics_of(self.entries)
         known = {name for entry in self.entries for name in entry.metrics}
@@ -183,7 +183,7 @@ class JobHistory:
 
     @cached_property
     def groups(self) -> list[str]:
-        """The group of each run, which may lie apart from others by what its machine does."""
+        """The group of each run; runs of one group share an offset, such as that of their machine."""
         labels = sorted({name for entry in self.entries for name in entry.labels})
         if self.asked.by not in ("", "host", "gpu", *labels):
             raise UsageError(f"--by {self.asked.by}: no run has such a label", _few(["host", "gpu", *labels]))
@@ -191,7 +191,7 @@ class JobHistory:
 
     @cached_property
     def fitted(self) -> Mapping[str, MetricSeries]:
-        """The metrics, with what is in them."""
+        """The metrics, with their fits."""
         return {name: series_of(self.entries, name, self.groups, self.passing) for name in self.metrics}
 
     @cached_property
@@ -201,7 +201,7 @@ class JobHistory:
 
     @cached_property
     def step(self) -> MetricSeries:
-        """The metric that says how fast the job is; another one where the step was not asked for."""
+        """The metric for the speed of the job; another one if the step was not asked for."""
         return self.fitted.get(STEP) or next(iter(self.fitted.values()))
 
     def explained(self, change: MetricChange) -> Comparison:
@@ -226,7 +226,7 @@ class JobHistory:
         return [self.entries[place] for place in places]
 
     def explanation(self, change: MetricChange) -> str:
-        """Say what explains most of a change of the step; empty where nothing does."""
+        """Return words for the main cause of a change of the step; empty if there is none."""
         attribution = self.explained(change).attribution
         causes = [(kernel_name(k.pair.new[0].name if k.pair.new else k.pair.base[0].name).short, k.change)
                   for k in attribution.kernels]  # fmt: skip
@@ -240,19 +240,19 @@ class JobHistory:
 
     @property
     def noise_percent(self) -> float:
-        """Standard deviation of runs around their level, outliers too: the next run may be one [%]."""
+        """Standard deviation of runs around their level, including outliers, since the next run may be one [%]."""
         left = np.log(self.step.values) - self.step.levels
         freedom = max(1, len(left) - len(self.step.fit.steps) - 1)
         return max(self.step.fit.deviation, math.sqrt(float((left**2).sum()) / freedom)) * 100
 
     def base(self, without: Sequence[RunProfile] = ()) -> list[RunProfile]:
-        """Return the newest runs of the current level, what a new run is compared with.
+        """Return the newest runs of the current level, the base for new runs.
 
         Args:
-            without: runs that are left out: those that are compared.
+            without: runs to leave out: the new ones.
 
         Raises:
-            RocpdError: there is none.
+            RocpdError: there are no runs left.
         """
         skipped = {identity_of(run) for run in without}
         first = int(self.step.places[self.step.fit.segment])
@@ -263,7 +263,7 @@ class JobHistory:
         return [entry.profile() for entry in chosen]
 
     def against(self, runs: Sequence[RunProfile], options: DiffOptions) -> Comparison:
-        """Compare runs with the current level: `rocpd diff` with the noise that the history shows."""
+        """Compare runs with the current level: `rocpd diff` with the noise of the history."""
         metric = metric_of(options.metric)
         base = self.base(runs)
         if len(self.step.values) < FEWEST or options.run_noise is not None:
@@ -274,11 +274,11 @@ class JobHistory:
         return compare([_one_number(run) for run in base], [_one_number(run) for run in runs], options, metric)
 
     def runs(self) -> Summary:
-        """Return the runs: number, date, labels, hosts, step, where they lie in the band of their level."""
+        """Return the runs: number, date, labels, hosts, step, place in the band of their level."""
         return tables.runs(self.entries, self.step, self.passing)
 
     def changes(self) -> Summary:
-        """Return what changed, the largest first."""
+        """Return the changes, the largest first."""
         return tables.changes(self.entries, self.found, self.findings)
 
     def series(self) -> Summary:
@@ -286,27 +286,27 @@ class JobHistory:
         return tables.series(self.entries, list(self.fitted.values()))
 
     def noise(self) -> Summary:
-        """Return how each metric varies from run to run, by group of runs."""
+        """Return the variation of each metric from run to run, by group of runs."""
         return tables.noise(list(self.fitted.values()), self.groups)
 
     def tables(self, names: Iterable[str] = tables.OF_JOB) -> Iterator[Summary]:
-        """Yield the tables of these names; `changes` has what the history says in sentences."""
+        """Yield the tables of these names; `changes` has the findings of the history in sentences."""
         makers = {"changes": self.changes, "runs": self.runs, "series": self.series, "noise": self.noise}
         for name in names:
             yield makers[name]()
 
     def chart(self, metric: str = STEP) -> Chart:
-        """Return the chart of a metric: its values, the band of their level, and where it changed.
+        """Return the chart of a metric: its values, the band of their level, and its changes.
 
         Raises:
-            UsageError: it is not searched.
+            UsageError: the history has no such metric.
         """
         if metric not in self.fitted:
             raise UsageError(f"{metric}: no metric of this history", _few(list(self.fitted)))
         return of_metric(self.fitted[metric], self.found, _word(metric))
 
     def plot(self, metric: str = STEP) -> Plot:
-        """Return the same, drawn. Errors as `chart`."""
+        """Return the chart of a metric, drawn. Errors as `chart`."""
         return Plot(self.chart(metric))
 
     def sql(self, statement: str, parameters: Parameters = None) -> Result:
@@ -355,7 +355,7 @@ class JobHistory:
     def _about(self) -> str:
         first, last = self.entries[0], self.entries[-1]
         what = last.config.get(COMMAND) or last.name
-        # Of few runs no level is known: half of them may be after a change.
+        # Few runs have no known level: half of them may be after a change.
         newest = self.step.values[-1] if len(self.step.values) < FEWEST else float(self.step.band()[0][-1])
         level = readable(newest, unit_of(self.step.name))
         dates = " to ".join(dict.fromkeys(date_text(each.at)[:10] for each in (first, last)))
@@ -377,7 +377,7 @@ class JobHistory:
         return text + (f"; {amount(len(outliers), 'outlier')}: run {_few(map(str, outliers))}" if outliers else "")
 
     def _to_say(self) -> list[int]:
-        """Return the changes that are said: those of the step, and of others what changed at another time."""
+        """Return the numbers of changes to report: those of the step, and of other metrics at other times."""
         of_step = [change.at for change in self.found if change.metric == STEP]
         return [
             number
@@ -421,25 +421,25 @@ def open_history(folder: str | Path, options: HistoryOptions | None = None) -> J
 
     Args:
         folder: the store, as `rocpd history add` fills it.
-        options: which job, metrics and groups.
+        options: job, metrics and groups.
 
     Raises:
-        InputError: there is no such store, or no run in it.
-        UsageError: there is no such job or metric.
+        InputError: there is no store at the path, or it has no runs.
+        UsageError: a job or metric is unknown.
     """
     return JobHistory(folder, options)
 
 
 def history_of(folder: str | Path, run: RunProfile, options: HistoryOptions | None = None) -> JobHistory:
-    """Open the history of the job that a run is of: of those in a store the one that it is most like.
+    """Open the history of the job of a run: the job in a store that is most similar.
 
     Args:
         folder: the store.
         run: the run.
-        options: of another job than the first one the number counts.
+        options: if they name another job than the first one, it is taken.
 
     Raises:
-        InputError: there is no such store, or no run in it.
+        InputError: there is no store at the path, or it has no runs.
     """
     history = JobHistory(folder, options)
     number = closest(history.jobs, unwritten(run))
@@ -448,7 +448,7 @@ def history_of(folder: str | Path, run: RunProfile, options: HistoryOptions | No
 
 
 def _one_number(run: RunProfile) -> RunProfile:
-    """Return a run with the medians of its units alone: how these deviate, the history says."""
+    """Return a run with only the medians of its units: their deviation comes from the history."""
     return replace(run, samples={name: (median(values),) for name, values in run.samples.items() if values})
 
 

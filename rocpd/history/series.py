@@ -1,11 +1,11 @@
 """The course of a metric from run to run: its values, its fit, and the steps in it. Reads no profiles.
 
-A fit says where the level of a series changes, with the noise that the series itself shows; it knows numbers alone. A
-series is a level that steps, and may drift, plus an offset of each group of runs (machines), plus noise of Gauss and
-Markov: neighbours are correlated by rho. Steps are added one by one, each where the likelihood gains most, and judged
-by Student's t, averaged over what rho may be: a slow wander is no step. The search is a forward selection over all
-places at once (the exact least squares of every place cost two cumulative sums), with pairs of steps for what comes and
-goes: Fryzlewicz, Annals of Statistics 42, 2014, says why single steps miss those.
+A fit finds the changes of the level of a series, with the noise that the series itself shows; it knows only numbers. A
+series is a level with steps and maybe a drift, plus an offset of each group of runs (machines), plus Gauss-Markov
+noise: neighbours are correlated by rho. Steps are added one by one, each where the likelihood gains most, and judged by
+Student's t, averaged over the possible values of rho: a slow wander is no step. The search is a forward selection over
+all places at once (the exact least squares of every place cost two cumulative sums), with pairs of steps for temporary
+changes: Fryzlewicz, Annals of Statistics 42, 2014, shows why single steps miss those.
 """
 
 from __future__ import annotations
@@ -26,39 +26,39 @@ from rocpd.history.store import COMMAND, GRID, RunEntry, unit_of
 from rocpd.table.cell import shorten
 
 FEWEST = 8
-"""Runs from which on a series says where it changes."""
+"""Fewest runs of a series with changes."""
 
 LEAST_AFTER = 3
-"""Runs on each side of a step: one or two that lie apart are outliers."""
+"""Fewest runs on each side of a step: one or two runs apart from others are outliers."""
 
 NARROWEST = 5
-"""Runs that come and go from which on they are two steps: three outliers that come together look like fewer runs."""
+"""Fewest runs of a temporary change with two steps: three outliers in a row look like fewer runs."""
 
 RARE = 1.8e-3
-"""The probability below which a change at one place is a step: with the costs below, fewer than one of 500 runs is
-taken for one.
+"""Largest probability of chance at one place for a step: with the costs below, chance makes a step in fewer than one
+of 500 runs.
 """
 
-_DOUBTFUL = 0.02  # of a place: what may be one
-_NEW = 10  # runs at the end, of which further ones will tell
+_DOUBTFUL = 0.02  # at one place: a possible step
+_NEW = 10  # runs at the end, where further runs will decide
 _RHOS: Floats = np.linspace(0.0, 0.96, 13)
 _COSTS: Floats = np.minimum((1 - _RHOS**2) ** -4.0, 200.0)
-"""How many times as often as Student's t says chance explains a step: heavy tails look the more like one, the more
-neighbours are alike. By how much is calibrated.
+"""Factors on the probability from Student's t: heavy tails resemble a step the more, the more neighbours correlate. The
+factors are calibrated.
 """
 
-_JACOBIANS: Floats = 2.5 * np.log(1 - _RHOS**2)  # half of one from the first run; the rest: few series wander far
-_OUTSIDE, _FEW = 4.0, 0.1  # deviations of an outlier from the median of its neighbours, and share of runs that may be
-_COST_OF_PAIRS = 5.0  # of likelihood: there are more of them
-_FREEDOM = 200  # degrees of freedom; more are as many
+_JACOBIANS: Floats = 2.5 * np.log(1 - _RHOS**2)  # half of it is from the first run; the rest: few series wander far
+_OUTSIDE, _FEW = 4.0, 0.1  # deviations of an outlier from the median of its neighbours, and largest share of outliers
+_COST_OF_PAIRS = 5.0  # of likelihood: there are more pairs than steps
+_FREEDOM = 200  # degrees of freedom; larger numbers make no difference
 _MOST_STEPS, _RUNS_A_STEP = 24, 5
-_WIDEST = 64  # runs of a pair: what lasts longer is found as two steps
-_TINY = 1e-9  # of logarithms: stands for no deviation at all
+_WIDEST = 64  # runs between a pair of steps: longer changes are found as two steps
+_TINY = 1e-9  # of logarithms: stands for no deviation
 
 
 class LevelStep(NamedTuple):
-    """A step: the first run after it, by how much the logarithm changes, and how often chance explains one so large at
-    one place of a series.
+    """A step: the first run after it, the change of the logarithm, and the probability that chance explains a step
+    of this size at one place of a series.
     """
 
     at: int
@@ -67,7 +67,7 @@ class LevelStep(NamedTuple):
 
 
 class Drift(NamedTuple):
-    """A slope: from which run on, by how much the logarithm changes a run, and how often chance explains it."""
+    """A slope: its first run, the change of the logarithm per run, and the probability that chance explains it."""
 
     start: int
     slope: float
@@ -79,13 +79,13 @@ class Fit:
     """The parts of a series of runs; logarithms.
 
     Args:
-        level: of each run, without the offset of its group.
-        steps: where it steps, in order.
-        drift: where it slopes; None: nowhere.
+        level: level of each run, without the offset of its group.
+        steps: the steps, in order.
+        drift: the slope; None: there is none.
         doubtful: a step that chance explains too often; None: there is none.
-        offsets: of each group of runs from the most frequent one; 0 where that cannot be said.
-        outliers: whether a run lies apart from its neighbours.
-        rho: how alike the noise of neighbours is.
+        offsets: offset of each group of runs from the most frequent one; 0 if it cannot be determined.
+        outliers: whether each run is apart from its neighbours.
+        rho: correlation of the noise of neighbours.
         deviation: standard deviation of the noise.
     """
 
@@ -104,19 +104,19 @@ class Fit:
         return self.last_before(len(self.level))
 
     def last_before(self, place: int) -> int:
-        """Return where the level began that holds before a run."""
+        """Return the first run of the level before a place."""
         return max((step.at for step in self.steps if step.at < place), default=0)
 
     def first_after(self, place: int) -> int:
-        """Return where the level ends that holds from a run on."""
+        """Return the end of the level that begins at or before a place."""
         return min((step.at for step in self.steps if step.at > place), default=len(self.level))
 
 
 def fit(values: Floats, groups: Ints) -> Fit:
-    """Return where a series steps.
+    """Return the fit of a series.
 
     Args:
-        values: logarithms, in order of time; below `FEWEST` nothing but their median is said.
+        values: logarithms, in order of time; fewer than `FEWEST` have only their median as level.
         groups: number of the group of each run, from 0.
     """
     count = len(values)
@@ -132,7 +132,7 @@ def fit(values: Floats, groups: Ints) -> Fit:
 
 
 class _Model(NamedTuple):
-    """Columns of a design: those that are fixed, then a slope, then steps."""
+    """Columns of a design: first the fixed ones, then a slope, then steps."""
 
     fixed: Floats
     slope: int | None
@@ -144,15 +144,15 @@ class _Model(NamedTuple):
         return np.column_stack([self.fixed, *slopes, *(np.where(place >= at, 1.0, 0.0) for at in self.steps)])
 
     def with_change(self, change: _Candidate) -> _Model:
-        """Return the same with a change that a search proposes."""
+        """Return the model with a change that a search proposes."""
         if change.is_slope:
             return self._replace(slope=change.places[0])
         return self._replace(steps=tuple(sorted({*self.steps, *change.places})))
 
 
 class _Candidate(NamedTuple):
-    """The changes that would explain most: steps at these places, or a slope from one on; the likelihood with it, the
-    squares that it explains for each of `_RHOS`, and how often chance explains as much.
+    """The changes that would explain most: steps at these places, or a slope from one place on; the likelihood with it,
+    the squares that it explains for each of `_RHOS`, and the probability that chance explains as much.
     """
 
     places: tuple[int, ...]
@@ -163,7 +163,7 @@ class _Candidate(NamedTuple):
 
 
 def _selected(values: Floats, fixed: Floats) -> tuple[_Model, LevelStep | None]:
-    """Return the model of a series, and a step that is not in it because chance explains it too often."""
+    """Return the model of a series, and a step that is left out because chance explains it too often."""
     model = _Model(fixed, None, ())
     most = min(_MOST_STEPS, len(values) // _RUNS_A_STEP)
     change = _best(values, model)
@@ -178,7 +178,7 @@ def _selected(values: Floats, fixed: Floats) -> tuple[_Model, LevelStep | None]:
 
 
 def _best(values: Floats, model: _Model) -> _Candidate:
-    """Return what would explain most of what a model leaves."""
+    """Return the change that would explain most of the squares that a model leaves."""
     design = model.design()
     freedom = len(values) - design.shape[1] - 1
     scan = _scan(values, design)
@@ -196,27 +196,27 @@ def _best(values: Floats, model: _Model) -> _Candidate:
 
 
 def _allowed(count: int, steps: Sequence[int]) -> Flags:
-    """Return whether a step at each place leaves `LEAST_AFTER` runs between it and the others."""
+    """Return whether a step at each place would be `LEAST_AFTER` runs or more from all others."""
     place = np.arange(count)
     allowed: Flags = np.all([abs(place - at) >= LEAST_AFTER for at in steps] or [place >= 0], axis=0)
     return allowed
 
 
 def _ahead(flags: Flags, width: int) -> Flags:
-    """Return the flag so many runs later, of each run; True where there is none."""
+    """Return for each run the flag of the run `width` later; True beyond the end."""
     return np.append(flags[width:], np.ones(min(width, len(flags)), bool))
 
 
 def _judged(gains: Floats, left: Floats, freedom: int, width: int) -> _Candidate:
-    """Return the place that explains most; how often chance does is not said yet.
+    """Return the place that explains most; its probability of chance is not filled in yet.
 
     Args:
         gains: squares that a step at each place explains: `[rho, place]`.
-        left: squares that are left without: `[rho]`.
-        freedom: degrees of freedom of those that are left then.
-        width: of a pair of steps; 0: one step.
+        left: squares that are left without a step: `[rho]`.
+        freedom: degrees of freedom of the squares left with a step.
+        width: width of a pair of steps; 0: one step.
     """
-    highest = gains.argmax(1)  # for one rho the likelihood grows with what is explained
+    highest = gains.argmax(1)  # for one rho the likelihood grows with the explained squares
     after = np.maximum(left - gains[np.arange(len(left)), highest], _TINY**2)
     likelihoods = _JACOBIANS - freedom / 2 * np.log(after)
     rho = int(likelihoods.argmax())
@@ -228,7 +228,7 @@ def _judged(gains: Floats, left: Floats, freedom: int, width: int) -> _Candidate
 
 
 def _chance(change: _Candidate, left: Floats, freedom: int) -> float:
-    """Return how often chance explains as much at one place: Student's t, averaged over what rho may be."""
+    """Return the probability that chance explains as much at one place: Student's t, averaged over values of rho."""
     if change.likelihood == -math.inf:
         return 1.0
     after = np.maximum(left - change.gains, _TINY**2)
@@ -237,7 +237,7 @@ def _chance(change: _Candidate, left: Floats, freedom: int) -> float:
 
 
 def _averaged(likelihoods: Floats, scores: Floats, freedom: int) -> float:
-    """Return how often chance explains scores, those for each of `_RHOS`, as these are likely."""
+    """Return the probability of scores by chance, one for each of `_RHOS`, averaged by their likelihoods."""
     weights = np.exp(likelihoods - likelihoods.max())
     weights *= _COSTS / weights.sum()
     parts = zip(weights.tolist(), scores.tolist(), strict=True)
@@ -250,8 +250,9 @@ class _Scan(NamedTuple):
 
     Args:
         left: squares that are left without a step: `[rho]`.
-        products: of a step at each place with what is left, and with the base of the design: `[rho, place, 1 + base]`.
-        columns: what is left, and the base: `[rho, run, 1 + base]`.
+        products: products of a step at each place with the residuals, and with the base of the design:
+            `[rho, place, 1 + base]`.
+        columns: the residuals, and the base: `[rho, run, 1 + base]`.
     """
 
     left: Floats
@@ -259,7 +260,7 @@ class _Scan(NamedTuple):
     columns: Floats
 
     def gains(self, width: int) -> Floats:
-        """Return the squares that a step at each place explains, or a pair of steps so many runs apart."""
+        """Return the squares that a step at each place explains, or a pair of steps `width` runs apart."""
         count, apart = self.products.shape[1], 1 - _RHOS[:, None]
         low, high = LEAST_AFTER, count - width - LEAST_AFTER + 1
         products, squares = self.products[:, low:high], 1 + apart**2 * (count - 1.0 - np.arange(low, high))
@@ -281,8 +282,8 @@ def _explained(products: Floats, squares: Floats) -> Floats:
     """Return the squares that columns explain beside a design.
 
     Args:
-        products: of the columns with what is left, and with the base.
-        squares: of the columns.
+        products: products of the columns with the residuals, and with the base.
+        squares: squares of the columns.
     """
     base = products[:, :, 1:]
     unexplained = squares - np.einsum("rpb,rpb->rp", base, base)
@@ -298,14 +299,14 @@ def _scan(values: Floats, design: Floats) -> _Scan:
 
 
 def _projected(values: Floats, design: Floats) -> tuple[Floats, Floats]:
-    """Return an orthonormal base of the columns when neighbours are taken off, and what they leave of the values."""
+    """Return an orthonormal base of the columns with neighbours taken off, and the residuals of the values."""
     base, _ = np.linalg.qr(_whitened(design))
     target = _whitened(values[:, None])
     return base, (target - base @ (base.transpose(0, 2, 1) @ target))[:, :, 0]
 
 
 def _whitened(columns: Floats) -> Floats:
-    """Return columns when neighbours are taken off, for each of `_RHOS`: `[rho, run, column]`."""
+    """Return columns with neighbours taken off, for each of `_RHOS`: `[rho, run, column]`."""
     whitened = np.repeat(columns[None], len(_RHOS), axis=0)
     whitened[:, 1:] -= _RHOS[:, None, None] * columns[:-1]
     whitened[:, 0] *= np.sqrt(1 - _RHOS**2)[:, None]
@@ -313,7 +314,7 @@ def _whitened(columns: Floats) -> Floats:
 
 
 def _widths(count: int) -> list[int]:
-    """Return widths of what comes and goes that are tried: the short ones all, then each half as long again."""
+    """Return the widths of temporary changes to try: all short ones, then each half as long again."""
     widths, width = [], NARROWEST
     while width <= min(count // 2 - LEAST_AFTER, _WIDEST):
         widths.append(width)
@@ -322,14 +323,14 @@ def _widths(count: int) -> list[int]:
 
 
 def _hinges(count: int) -> list[int]:
-    """Return places from which a slope is tried: few, because where one begins is hard to say, and in the first half,
-    because a short slope at the end is a step.
+    """Return the places to try for the start of a slope: few, because the start is hard to determine, and in the
+    first half, because a short slope at the end is a step.
     """
     return sorted({count * part // 8 for part in range(5)})
 
 
 def _without_chance(values: Floats, model: _Model) -> _Model:
-    """Return a model without steps that, beside the others, chance explains."""
+    """Return a model without the steps that chance explains beside the others."""
     while model.steps:
         steps, _ = _tested(values, model)
         worst = max(steps, key=lambda step: step.p)
@@ -340,7 +341,7 @@ def _without_chance(values: Floats, model: _Model) -> _Model:
 
 
 def _as_slope(values: Floats, model: _Model) -> _Model:
-    """Return a slope for several steps that lead one way, where it explains as much: a drift is no staircase."""
+    """Return a model with a slope in place of several steps in one direction, if it explains as much."""
     if len(model.steps) < 2 or model.slope is not None:
         return model
     steps, _ = _tested(values, model)
@@ -388,7 +389,7 @@ def _tested(values: Floats, model: _Model) -> tuple[list[LevelStep], _Estimate]:
 
 
 def _described(values: Floats, groups: Ints, model: _Model, of_columns: Sequence[int]) -> Fit:
-    """Return what a model says of a series."""
+    """Return the fit that a model gives for a series."""
     steps, best = _tested(values, model)
     design = model.design()
     known = dict(zip(of_columns, best.coefficients[1 : 1 + len(of_columns)].tolist(), strict=True))
@@ -409,9 +410,9 @@ def _number(groups: Ints) -> int:
 
 
 def _dummies(groups: Ints) -> tuple[Floats, list[int]]:
-    """Return a column for each group whose offset can be told from a step, and which these are.
+    """Return a column for each group whose offset can be distinguished from a step, and the numbers of these groups.
 
-    They take turns with others: a group that comes once for all is a step in time, and is found as that.
+    Their runs alternate with those of others: a group that comes only once is a step in time, and is found as a step.
     """
     counts = np.bincount(groups)
     usual = int(counts.argmax())
@@ -424,8 +425,8 @@ def _dummies(groups: Ints) -> tuple[Floats, list[int]]:
 
 
 def _middles(values: Floats) -> Floats:
-    """Return the median of each value and its neighbours: four on each side, near the ends fewer, so that of a step
-    whose last `LEAST_AFTER` runs are there each is among its like.
+    """Return the median of each value and its neighbours: four on each side, fewer near the ends, so that each of the
+    last `LEAST_AFTER` runs after a step is among its like.
     """
     count = len(values)
     place = np.arange(count)
@@ -437,28 +438,28 @@ def _middles(values: Floats) -> Floats:
 
 
 def _cleaned(values: Floats, offsets: Floats) -> tuple[Floats, Flags]:
-    """Return values of which those that lie apart from their neighbours stand at the median of these, and which."""
+    """Return values with outliers replaced by the median of their neighbours, and whether each value is an outlier."""
     lifted = np.zeros(len(values))
-    if offsets.shape[1]:  # groups take turns: neighbours lie apart by what their groups do
+    if offsets.shape[1]:  # groups alternate: neighbours differ by the offsets of their groups
         beside = [np.median(values[column > 0]) for column in offsets.T]
         others = np.median(values[offsets.sum(1) == 0])
         lifted = offsets @ (np.array(beside) - others)
     lowered = values - lifted
     middle = _middles(lowered)
     apart = np.abs(lowered - middle)
-    # A median of few takes a quarter of the deviation along; in short series it may take nearly all.
+    # A median of few values follows an outlier by a quarter of the deviation; in short series by nearly all of it.
     scale = 1.4826 * max(float(np.median(apart)) / 0.75, float(np.median(np.abs(np.diff(lowered)))) / math.sqrt(2))
     most = np.sort(apart)[-max(1, round(_FEW * len(lowered))) - 1]
     is_outside = apart > max(_OUTSIDE * scale, most, _TINY)
     return np.where(is_outside, middle + lifted, values), is_outside
 
 
-_MOST = 24  # metrics that are searched beside the step, those that take most
-_LEAST_SHARE = 0.01  # of the step: what takes less is not searched
-_USUAL = 0.8  # of the runs that have a metric
-_LONGEST = 80  # characters of a command, in a reason
-_NEAR = 2  # runs of a place that the configuration is not asked of: a step may lie one run beside
-_LONG_AGO = 8  # runs before a change, all of one machine, for another one to be its reason
+_MOST = 24  # metrics that are searched beside the step, by time
+_LEAST_SHARE = 0.01  # of the step: smaller parts are not searched
+_USUAL = 0.8  # share of the runs that must have a metric
+_LONGEST = 80  # characters of a command in a reason
+_NEAR = 2  # runs next to a place whose configuration is not compared: the step may be one run away
+_LONG_AGO = 8  # runs before a change that must share a machine for another machine to be its reason
 _NOT_SET = "not set"
 _BAND = 1.96  # deviations
 
@@ -468,11 +469,11 @@ class MetricSeries:
     """A metric over the runs that have it.
 
     Args:
-        name: of the metric.
-        places: which runs of the history have it.
-        values: of each of them [ns or bytes].
-        fit: what its logarithms consist of.
-        levels: of each run the level with the offset of its group, as a logarithm.
+        name: name of the metric.
+        places: places in the history of the runs that have it.
+        values: its value in each of these runs [ns or bytes].
+        fit: the fit of its logarithms.
+        levels: level of each of these runs with the offset of its group, as a logarithm.
     """
 
     name: str
@@ -482,22 +483,22 @@ class MetricSeries:
     levels: Floats
 
     def band(self) -> tuple[Floats, Floats, Floats]:
-        """Return of each run the level, and between what 95 of 100 runs lie."""
+        """Return the level of each run, and the bounds within which 95 of 100 runs lie."""
         half = _BAND * self.fit.deviation
         return np.exp(self.levels), np.exp(self.levels - half), np.exp(self.levels + half)
 
 
 @frozen
 class MetricChange:
-    """Where a metric changed.
+    """A change of a metric.
 
     Args:
         metric: its name.
         at: the first run after it, as a place in the history.
         before, after: its level on both sides [ns or bytes].
-        p: how often chance explains it at one place.
+        p: probability that chance explains it at one place.
         kind: `jump`, `drift` or `unclear`.
-        reasons: what of the configuration changed there: it is no regression.
+        reasons: differences of the configuration at this place: with them it is no regression.
     """
 
     metric: str
@@ -510,7 +511,7 @@ class MetricChange:
 
     @property
     def ratio(self) -> float:
-        """How many times as large it is."""
+        """The level after the change by the level before it."""
         return self.after / self.before
 
 
@@ -518,11 +519,11 @@ JUMP, DRIFT, MAYBE = "jump", "drift", "unclear"
 
 
 def metrics_of(entries: Sequence[RunEntry], chosen: Sequence[str] = ()) -> list[str]:
-    """Return the metrics that are searched: the step, and of the others those that take most.
+    """Return the metrics to search: the step, and of the others those with most time.
 
     Args:
         entries: the runs.
-        chosen: only these.
+        chosen: only these metrics.
     """
     sums = by_key((name, value) for entry in entries for name, value in entry.metrics.items() if value > 0)
     if chosen:
@@ -535,7 +536,7 @@ def metrics_of(entries: Sequence[RunEntry], chosen: Sequence[str] = ()) -> list[
 
 
 def groups_of(entries: Sequence[RunEntry]) -> list[str]:
-    """Return the machines of each run, in words."""
+    """Return the hosts of each run, as text."""
     return [", ".join(entry.hosts) for entry in entries]
 
 
@@ -546,9 +547,9 @@ def series_of(
 
     Args:
         entries: the runs.
-        name: of the metric.
+        name: name of the metric.
         groups: the group of each run.
-        without: places of runs that do not count.
+        without: places of runs to leave out.
     """
     has = [n for n, entry in enumerate(entries) if entry.metrics.get(name, 0.0) > 0 and n not in without]
     places = np.array(has, np.int64)
@@ -561,10 +562,10 @@ def series_of(
 
 
 def passing(entries: Sequence[RunEntry]) -> dict[int, tuple[str, ...]]:
-    """Return the places of runs of another configuration that came and went, and what of it was another one.
+    """Return the places of runs with a temporary configuration, and its differences.
 
-    Fewer than `NARROWEST` at a time, whose step lies apart from those around them: of more the fit finds both ends, and
-    these have their reasons. The configuration before them and after them is the same.
+    These are fewer than `NARROWEST` runs in a row, with steps apart from those around them; of longer rows the fit
+    finds both ends, with the configuration as their reason. The configurations before and after them are the same.
     """
     passed: dict[int, tuple[str, ...]] = {}
     usual = 0
@@ -584,14 +585,14 @@ def passing(entries: Sequence[RunEntry]) -> dict[int, tuple[str, ...]]:
 
 
 def _other_config(first: RunEntry, second: RunEntry) -> set[str]:
-    """Return of what the configuration of two runs is not the same."""
+    """Return the names of settings in which the configurations of two runs differ."""
     if first.config == second.config:
         return set()
     return {name for name in {*first.config, *second.config} if any(_differences([first], [second], [name]))}
 
 
 def _is_apart(entries: Sequence[RunEntry], before: Sequence[int], at: int, end: int) -> bool:
-    """Return whether the steps of the runs from one place to another lie far out of the range of those around them."""
+    """Return whether the steps of the runs from `at` to `end` are far out of the range of the runs around them."""
     around = [*before[1 - NARROWEST :], *range(end, min(end + NARROWEST - 1, len(entries)))]
     logs = [math.log(entries[place].metrics[STEP]) for place in around]
     width = max(logs) - min(logs)
@@ -600,15 +601,15 @@ def _is_apart(entries: Sequence[RunEntry], before: Sequence[int], at: int, end: 
 
 
 def changes_of(entries: Sequence[RunEntry], metrics: Mapping[str, MetricSeries], least: float) -> list[MetricChange]:
-    """Return where metrics changed, the step first, and those first that change most [ns].
+    """Return the changes of metrics, the step first, and then by size [ns].
 
-    Of the steps of all metrics but that of the unit those stay that are rare enough for how many metrics were searched:
+    Changes of metrics other than the step are kept if they are rare enough for the number of metrics searched:
     Benjamini and Hochberg, Journal of the Royal Statistical Society B 57, 1995.
 
     Args:
         entries: the runs.
         metrics: their metrics.
-        least: changes below this share are left out.
+        least: least share of a change that is kept.
     """
     changes = [change for each in metrics.values() for change in _of_series(each)]
     others = sorted((c for c in changes if c.metric != STEP and c.kind != MAYBE), key=lambda change: change.p)
@@ -644,26 +645,26 @@ def _of_series(series: MetricSeries) -> Iterable[MetricChange]:
 
 
 def _reasons(entries: Sequence[RunEntry], change: MetricChange) -> Iterator[str]:
-    """Yield what of the configuration is another one before a change than after it."""
+    """Yield the differences between the configurations before and after a change."""
     if change.kind == DRIFT:
         return
     before = entries[max(0, change.at - 1 - _NEAR) : max(1, change.at - 1)]
     after = entries[min(len(entries) - 1, change.at + 1) : change.at + 1 + _NEAR]
     yield from _differences(before, after, sorted({name for entry in (*before, *after) for name in entry.config}))
     hosts = groups_of(entries[max(0, change.at - _LONG_AGO) : change.at]), groups_of(after)
-    # Names of containers are new with each run: they are no reason.
+    # Names of containers are new in each run, and so no reason.
     if len({*hosts[0]}) == len({*hosts[1]}) == 1 and hosts[0][0] != hosts[1][0]:
         yield f"machines: {hosts[0][0]} -> {hosts[1][0]}"
 
 
 def _differences(before: Sequence[RunEntry], after: Sequence[RunEntry], names: Iterable[str]) -> Iterator[str]:
-    """Yield in words what of the configuration no run before has in common with one after."""
+    """Yield, as text, the settings in which no run before equals a run after."""
     for name in names:
         sides = [{entry.config.get(name, _NOT_SET) for entry in side} for side in (before, after)]
         if name == COMMAND:
             yield from _other_words(*map(masked, sides))
             continue
-        if name.startswith(GRID):  # where a kernel is not there it has no grid: another kernel is no configuration
+        if name.startswith(GRID):  # a kernel that is missing on one side has no grid there; that is no difference
             sides = [side - {_NOT_SET} for side in sides]
         if all(sides) and sides[0].isdisjoint(sides[1]):
             short = f"{GRID}{kernel_name(name.removeprefix(GRID)).short}" if name.startswith(GRID) else name
@@ -671,9 +672,9 @@ def _differences(before: Sequence[RunEntry], after: Sequence[RunEntry], names: I
 
 
 def _other_words(before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
-    """Yield in which words the command is another one; nothing where it is new with each run.
+    """Yield the words in which the commands differ; nothing if the command is new in each run.
 
-    Numbers in which runs of one side differ do not count: of dates, ports and folders.
+    Numbers that differ within a side do not count, such as dates, ports and folders.
     """
     if len(before) != 1 or len(after) != 1:
         return

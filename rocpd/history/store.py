@@ -1,13 +1,13 @@
 """A folder of entries that many jobs write at once without a lock. Entries are added whole, and never changed.
 
-An entry is one run: a file of two lines, named by what is in it. The first line says what lists and series need
+An entry is one run: a file of two lines, named by its content. The first line holds the data for lists and series
 (`RunEntry`), so that thousands are read in a moment; the second one is a baseline of `rocpd diff` with the whole
-profile. The first line holds the length of the second: a file that was not written to its end is known without reading
-it. Labels are files of their own, so that they can be added later.
+profile. The first line holds the length of the second, so that an incomplete file is found without reading it. Labels
+are files of their own, so that they can be added later.
 
-Two writers of one name write the same. Of several summaries of a run the newest one counts, and of several values of a
-label too. What is no entry is named and left out, never mended or removed. A folder of other files never becomes a
-store: it may be a recording.
+Two writers of one name write the same. Of several summaries of a run the newest one counts, and so does the newest of
+several values of a label. Other files are named and left out, never mended or removed. A folder of other files never
+becomes a store: it may be a recording.
 """
 
 from __future__ import annotations
@@ -39,49 +39,49 @@ from rocpd.redact.options import Clue
 from rocpd.redact.texts import Pseudonyms, Redactor
 
 VERSION = 1
-"""Of the form of the first line; a change of a meaning makes it another one."""
+"""Version of the first line; counts changes of its meaning."""
 
 ENDING = ".rocpd-run.json"
-"""Of the files of runs."""
+"""Ending of the files of runs."""
 
 LABELS_ENDING = ".rocpd-labels.json"
-"""Of the files of labels."""
+"""Ending of the files of labels."""
 
 PART, KERNEL = "part:", "kernel:"
-"""In front of the names of metrics that are parts of a step, and of those that are kernels."""
+"""Prefixes of the names of metrics: parts of a step, and kernels."""
 
 GRID = "grid of "
-"""In front of the names of kernels whose grids are a part of the configuration."""
+"""Prefix of the names of kernels whose grids are a part of the configuration."""
 
 COMMAND = "command"
-"""Name of what was run, in the configuration."""
+"""Name of the command of a run, in the configuration."""
 
 _UNITS = {MEMORY: "bytes", ENERGY: "J"}
-_MOST_KERNELS = 40  # of a run, those that take most
-_GRIDS = 0.1  # of the compute time: grids of kernels with less are no configuration
+_MOST_KERNELS = 40  # kernels of a run, by time
+_GRIDS = 0.1  # least share of the compute time of kernels whose grids belong to the configuration
 _DIGITS = 8  # bytes of a hash
-_LAST = 2**63  # ns: what SQL and dates can hold, until 2262
+_LAST = 2**63  # ns: the largest number in SQL, for dates until 2262
 
 
 @frozen
 class RunEntry:
-    """One run as the history knows it at a glance.
+    """The summary of a run.
 
     Args:
         run: its identity, by the GUIDs of its ranks.
-        name: where it was read from.
-        added: when it was summarised [ns since 1970].
-        date: when it ran [ns since 1970]; None: neither the user nor the files say so.
-        unit: what a unit is.
-        units: how many it has.
-        warm_up: how many before them are warm-up.
-        ranks: how many.
-        hosts: of its ranks.
-        config: what it ran on, and with: name -> value.
-        recorded: kinds of events.
-        metrics: name -> value: `step` and other medians of units, and what parts and kernels add to a unit on average.
+        name: its path when it was added.
+        added: time of the summary [ns since 1970].
+        date: time of the run [ns since 1970]; None: unknown to the user and the files.
+        unit: kind of unit, such as a step.
+        units: number of units.
+        warm_up: number of warm-up units before them.
+        ranks: number of ranks.
+        hosts: hosts of its ranks.
+        config: its configuration: name -> value.
+        recorded: kinds of recorded events.
+        metrics: name -> value: `step` and other medians of units, and mean times of parts and kernels per unit.
         compute: kernel -> its share of the compute time.
-        labels: what the user said of it.
+        labels: labels from the user.
         path: the file.
         body: length of the second line [bytes].
     """
@@ -105,14 +105,14 @@ class RunEntry:
 
     @property
     def at(self) -> int:
-        """Where it stands in time [ns since 1970]."""
+        """Its place in time [ns since 1970]."""
         return self.added if self.date is None else self.date
 
     def profile(self) -> RunProfile:
-        """Read all that is known of the run.
+        """Read the whole profile of the run.
 
         Raises:
-            InputError: the file is damaged, or away.
+            InputError: the file is damaged or missing.
         """
         try:
             with self.path.open(encoding="utf-8") as file:
@@ -124,7 +124,7 @@ class RunEntry:
 
 
 def unit_of(metric: str) -> str:
-    """Return the unit of a metric: of most it is ns."""
+    """Return the unit of a metric; most have ns."""
     return _UNITS.get(metric, "ns")
 
 
@@ -134,12 +134,12 @@ def identity_of(run: RunProfile) -> str:
 
 
 def written(run: RunProfile, date: int | None, added: int) -> tuple[str, str]:
-    """Return name and text of the file of a run. The name does not depend on when it was added.
+    """Return name and text of the file of a run. The name does not depend on the time of adding.
 
     Args:
         run: its profile.
-        date: when it ran [ns since 1970]; None: what the files say.
-        added: when that is [ns since 1970].
+        date: time of the run [ns since 1970]; None: the time in the files.
+        added: time of adding [ns since 1970].
     """
     body = Baseline((run,)).text()
     head = {**_head(run), "added": added, "date": _date(run, date), "body": len(body.encode())}
@@ -148,7 +148,7 @@ def written(run: RunProfile, date: int | None, added: int) -> tuple[str, str]:
 
 
 def unwritten(run: RunProfile) -> RunEntry:
-    """Return the entry of a run that is in no file."""
+    """Return the entry of a run that is not in a file."""
     return entry_of({**_head(run), "added": 0, "date": _date(run, None), "body": 0}, Path())
 
 
@@ -184,7 +184,7 @@ def entry_of(head: Mapping[str, Any], path: Path) -> RunEntry:
     """Return the entry of a first line.
 
     Raises:
-        KeyError, TypeError, ValueError, AttributeError: the line is no head of an entry.
+        KeyError, TypeError, ValueError, AttributeError: the line is not the head of an entry.
     """
     known = {field.name: head[field.name] for field in fields(RunEntry) if field.name not in ("labels", "path")}
     known["hosts"], known["recorded"] = tuple(head["hosts"]), tuple(head["recorded"])
@@ -195,7 +195,7 @@ def entry_of(head: Mapping[str, Any], path: Path) -> RunEntry:
 
 
 def _has_types(entry: RunEntry) -> bool:
-    """Return whether the values of an entry are what they should be, and times of them dates."""
+    """Return whether the values of an entry have the right types, and its times are dates."""
     texts = entry.run, entry.name, entry.unit, *entry.hosts, *entry.recorded, *entry.config.values()
     counts = entry.units, entry.warm_up, entry.ranks, entry.body
     numbers = *entry.metrics.values(), *entry.compute.values()
@@ -212,7 +212,7 @@ def _hash(texts: Iterable[str]) -> str:
 
 
 def _metrics(run: RunProfile) -> dict[str, float]:
-    """Return medians of what units have, and the parts and kernels of a unit on average [ns or bytes]."""
+    """Return medians of units, and mean times of parts and kernels per unit [ns or bytes]."""
     each = run.scale * run.units
     metrics = {name: float(median(values)) for name, values in run.samples.items() if values}
     parts, kernels = Counter[str](), Counter[str]()
@@ -234,7 +234,7 @@ def _compute(run: RunProfile) -> dict[str, float]:
 
 
 def _config(run: RunProfile) -> dict[str, str]:
-    """Return what a run ran on and with: what differs here is no regression."""
+    """Return the configuration of a run: a change that comes with a difference here is no regression."""
     facts = run.facts
     config = {
         "what counts": run.selection,
@@ -253,9 +253,9 @@ def _config(run: RunProfile) -> dict[str, str]:
 
 
 def redacted(run: RunProfile) -> RunProfile:
-    """Return a profile that says nothing of where and by whom it ran, but tells machines apart.
+    """Return a profile without the places and users of the run, in which machines stay distinct.
 
-    Hosts, commands and GUIDs are hashes, the same in each run of a history: who knows a name can tell that it is there.
+    Hosts, commands and GUIDs are hashes, the same in each run of a history: a known name can be recognised.
     """
     hosts = {rank.host: f"host-{_hash([rank.host])[:6]}" for rank in run.ranks if rank.host}
     redactor = Redactor(Pseudonyms(), dict.fromkeys(hosts, Clue.HOST))
@@ -279,13 +279,13 @@ def _opaque(guid: str) -> str:
 
 
 def date_of(text: str) -> int:
-    """Return the time that a text names [ns since 1970]; without a zone it is one of UTC.
+    """Return the time in a text [ns since 1970]; without a zone it is UTC.
 
     >>> date_of("2026-11-12"), date_of("2026-11-12T03:00:00+03:00") == date_of("2026-11-12")
     (1794441600000000000, True)
 
     Raises:
-        UsageError: the text is no date.
+        UsageError: the text is not a date.
     """
     try:
         at = datetime.fromisoformat(text)
@@ -299,15 +299,15 @@ def date_of(text: str) -> int:
 
 
 def date_text(at: int) -> str:
-    """Return a time as people read it, of UTC."""
+    """Return a time for people, in UTC."""
     return f"{datetime.fromtimestamp(at // 10**9, UTC):%Y-%m-%d %H:%M}"
 
 
 def labels_of(words: Iterable[str]) -> dict[str, str]:
-    """Return the labels that words such as `commit=abc` name.
+    """Return the labels in words such as `commit=abc`.
 
     Raises:
-        UsageError: a word is of another form, or names a label a second time.
+        UsageError: a word has another form, or repeats a label.
     """
     labels: dict[str, str] = {}
     for word in words:
@@ -322,8 +322,8 @@ def labels_of(words: Iterable[str]) -> dict[str, str]:
 
 _DAY_NS = 86_400 * 10**9
 _ROCM_NS = 1_451_606_400 * 10**9  # the first of January 2016
-_FEW = 3  # files that are named
-_OWN = 0.8  # values a run, of a label that tells runs apart
+_FEW = 3  # files named in a message
+_OWN = 0.8  # values per run of a label that identifies runs
 
 
 @frozen
@@ -331,8 +331,8 @@ class Stored:
     """The content of a folder.
 
     Args:
-        entries: of each run the newest one, in order of time.
-        problems: what was left out or is odd, in sentences.
+        entries: the newest entry of each run, in order of time.
+        problems: parts that were left out or are odd, as sentences.
     """
 
     entries: tuple[RunEntry, ...]
@@ -342,17 +342,17 @@ class Stored:
 def add(
     folder: Path, runs: Sequence[RunProfile], labels: Mapping[str, str], date: int | None = None, now: int | None = None
 ) -> list[bool]:
-    """Write runs into a store; return of each whether something of it is new.
+    """Write runs into a store; return for each whether the store changed.
 
     Args:
-        folder: the store; made where there is none.
+        folder: the store; created if missing.
         runs: their profiles.
-        labels: what is said of each of them.
-        date: when they ran [ns since 1970]; None: what the store says of them already, else what their files say.
-        now: the time [ns since 1970]; None: that of the clock.
+        labels: labels for all of them.
+        date: time of the runs [ns since 1970]; None: the date in the store, else in their files.
+        now: current time [ns since 1970]; None: by the clock.
 
     Raises:
-        UsageError: there is a file of that name, or a folder of other files.
+        UsageError: the path is a file, or a folder of other files.
         OutputError: the folder can't be written.
     """
     _refuse_others(folder)
@@ -368,7 +368,7 @@ def add(
 
 
 def _refuse_others(folder: Path) -> None:
-    """Refuse what is no store, and cannot become one."""
+    """Refuse paths that are no stores and cannot become one."""
     hint = "the store comes first: rocpd history add STORE RUN..."
     if folder.is_file():
         raise UsageError(f"{folder}: a file, no folder", hint)
@@ -380,7 +380,7 @@ def _refuse_others(folder: Path) -> None:
 
 
 def _known_date(folder: Path, run: RunProfile) -> int | None:
-    """Return the date that the newest summary of a run in a store has; None: there is none."""
+    """Return the date in the newest summary of a run in a store, or None."""
     entries = []
     for path in folder.glob(f"{identity_of(run)}-*{ENDING}"):
         with contextlib.suppress(_LeftOutError, OSError):
@@ -389,25 +389,25 @@ def _known_date(folder: Path, run: RunProfile) -> int | None:
 
 
 def _put(path: Path, text: str) -> bool:
-    """Write a file unless it is there; return whether it was not."""
+    """Write a file unless it exists; return whether it was written."""
     if path.exists():
         return False
-    with complete_or_nothing(path, force=True) as temporary:  # who was quicker wrote the same
+    with complete_or_nothing(path, force=True) as temporary:  # a quicker writer wrote the same
         temporary.write_text(text, encoding="utf-8")
     return True
 
 
 def read(folder: Path) -> Stored:
-    """Read a store; what is no entry of it is left out, and named.
+    """Read a store; files that are not entries are left out, and named.
 
     Raises:
-        InputError: there is no such folder, or no run in it.
+        InputError: the folder does not exist, or has no runs.
     """
     entries: list[RunEntry] = []
     labels: list[Mapping[str, Any]] = []
     wrong: dict[str, list[str]] = defaultdict(list)
     try:
-        names = sorted(os.listdir(folder))  # noqa: PTH208 (names alone: of thousands of files)
+        names = sorted(os.listdir(folder))  # noqa: PTH208 (only names, of thousands of files)
     except OSError as error:
         raise InputError(f"{folder}: no history: {error.strerror}", "`rocpd history add STORE RUN` makes one") from None
     for name in names:
@@ -436,7 +436,7 @@ def read(folder: Path) -> Stored:
 
 
 class _LeftOutError(Exception):
-    """Why a file is no entry, in words."""
+    """The reason why a file is not an entry."""
 
 
 def _entry(path: Path) -> RunEntry:
@@ -462,7 +462,7 @@ def _labels(path: Path) -> Mapping[str, Any]:
 
 
 def _object(line: bytes, form: str) -> Mapping[str, Any]:
-    """Return the JSON object in a line, of a form that is known."""
+    """Return the JSON object in a line, if `form` is a known one."""
     try:
         content = orjson.loads(line)
     except orjson.JSONDecodeError as error:
@@ -477,12 +477,12 @@ def _object(line: bytes, form: str) -> Mapping[str, Any]:
 
 
 def _age(entry: RunEntry) -> tuple[int, bool, str]:
-    """Return what says which of two entries of a run is the newer one; of copies it is that of its own name."""
+    """Return the sort key by age of entries of a run; of copies the one under its own name is newer."""
     return entry.added, entry.path.name.startswith(entry.run), entry.path.name
 
 
 def _newest(entries: Iterable[RunEntry]) -> tuple[list[RunEntry], list[str]]:
-    """Return the newest entry of each run, and what is to be said of the others."""
+    """Return the newest entry of each run, and sentences about the others."""
     newest: dict[str, RunEntry] = {}
     older: dict[str, list[str]] = defaultdict(list)
     for entry in sorted(entries, key=_age):
@@ -507,7 +507,7 @@ def _odd_dates(entries: Sequence[RunEntry]) -> Iterator[str]:
 
 
 def _labelled(entries: Sequence[RunEntry], labels: Sequence[Mapping[str, Any]]) -> tuple[list[RunEntry], list[str]]:
-    """Return entries with their labels, of which the newest value counts, and what is to be said of labels."""
+    """Return entries with the newest value of each of their labels, and sentences about labels."""
     known: dict[str, dict[str, str]] = defaultdict(dict)
     names = {entry.run: entry.name for entry in entries}
     twice: list[str] = []
@@ -522,7 +522,7 @@ def _labelled(entries: Sequence[RunEntry], labels: Sequence[Mapping[str, Any]]) 
 
 
 def _of_several(entries: Sequence[RunEntry]) -> Iterator[str]:
-    """Yield labels of several runs, where nearly each run has a value of its own: of commits, but not of branches."""
+    """Yield labels that several runs share, if nearly each run has its own value, as for commits but not branches."""
     for name in dict.fromkeys(name for entry in entries for name in entry.labels):
         runs = Counter(entry.labels[name] for entry in entries if name in entry.labels)
         several = [f"{name}={value}" for value, count in runs.items() if count > 1]

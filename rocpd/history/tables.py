@@ -1,4 +1,4 @@
-"""The tables of a history, of which each column has a unit and a meaning, and its charts: values, level, changes."""
+"""The tables of a history, with unit and meaning of each column, and its charts: values, level, changes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _METRIC = (
     Field("name", "", "of the part, or of the kernel", is_kernel=True),
 )
 _UNIT = Field("unit", "", "of the values: ns, bytes or J", True)
-_LEAST_OF_GROUP = 3  # runs: of fewer no offset is given
+_LEAST_OF_GROUP = 3  # runs: smaller groups get no offset
 
 TABLES = by_name(
     table_of(
@@ -94,7 +94,7 @@ TABLES = by_name(
 """Name -> definition."""
 
 OF_JOB = ("changes", "runs", "series", "noise")
-"""The tables that are shown, in this order."""
+"""The tables to show, in this order."""
 
 RELATIONS = tuple(TABLES)
 """The relations that SQL can name."""
@@ -106,7 +106,7 @@ def labels_text(entry: RunEntry) -> str:
 
 
 def names_of(metric: str) -> tuple[str, str | None]:
-    """Return what kind of metric one is, and the name of the part or kernel.
+    """Return the kind of a metric, and the name of its part or kernel.
 
     >>> names_of("kernel:gemm"), names_of("step")
     (('kernel', 'gemm'), ('step', None))
@@ -118,7 +118,7 @@ def names_of(metric: str) -> tuple[str, str | None]:
 
 
 def changes(entries: Sequence[RunEntry], of_metrics: Sequence[MetricChange], findings: Sequence[Finding]) -> Summary:
-    """Return where metrics changed."""
+    """Return the changes of metrics."""
     rows: list[Row] = [
         (
             *names_of(change.metric),
@@ -139,7 +139,7 @@ def changes(entries: Sequence[RunEntry], of_metrics: Sequence[MetricChange], fin
 
 
 def runs(entries: Sequence[RunEntry], metric: MetricSeries, passing: Mapping[int, Sequence[str]]) -> Summary:
-    """Return the runs, with where each lies around its level; `passing`: why some do not count."""
+    """Return the runs, with the place of each around its level; `passing`: reasons why some do not count."""
     level, _, _ = metric.band()
     place = {int(at): n for n, at in enumerate(metric.places)}
 
@@ -170,7 +170,7 @@ def series(entries: Sequence[RunEntry], metrics: Sequence[MetricSeries]) -> Summ
 
 
 def noise(metrics: Sequence[MetricSeries], groups: Sequence[str]) -> Summary:
-    """Return how metrics vary, by group."""
+    """Return the variation of metrics, by group."""
     rows: list[Row] = []
     for metric in metrics:
         of_runs = [groups[at] for at in metric.places.tolist()]

@@ -1,4 +1,4 @@
-"""Reports: what analyses say of a job, arranged for people to read. Runs no SQL, calculates nothing that tables lack.
+"""Reports: the results of analyses, arranged for people. Runs no SQL, and calculates nothing beyond the tables.
 
 ```text
 SECTIONS ─► material (each rank is read once) ─► Report ─► writers: html, md, pdf, xlsx, ipynb

@@ -1,4 +1,4 @@
-"""Makes a report and writes it: sections are chosen, all ranks are read once, files are there when complete."""
+"""Makes a report and writes it: sections are chosen, all ranks are read once, files appear when complete."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from rocpd.summary.run import stages
 _FEW = 4  # files that are named one by one
 _COMPARED = """
 base = rocpd.connect({})
-differences = {{table.name: table for table in tables_of(session.diff(base))}}"""  # as `comparison` names it
+differences = {{table.name: table for table in tables_of(session.diff(base))}}"""  # the name that `comparison` uses
 _SELECTED = "  # this report is of a part of it: .within(…) and .where(…) select that"
 
 
@@ -39,13 +39,12 @@ class ReportOptions:
     """Options of a report.
 
     Args:
-        sections: names of sections; none: all.
-        options: what is asked of analyses.
-        inputs: what was read, as words of a command line; empty: found by the files.
-        connect: arguments of `rocpd.connect` that give the same, as Python has them; empty: the files.
-        plots: folder for the charts as pictures; None: nowhere.
-        base: what the job is compared with; None: nothing.
-        without: names of sections that stand elsewhere.
+        options: options of analyses.
+        inputs: the inputs as words of a command line; empty: taken from the files.
+        connect: arguments of `rocpd.connect` for the same inputs, in Python; empty: the files.
+        plots: folder for the charts as pictures; None: none are written.
+        base: the job to compare with; None: no comparison.
+        without: names of sections that are shown elsewhere.
     """
 
     sections: tuple[str, ...] = ()
@@ -58,15 +57,14 @@ class ReportOptions:
 
 
 def build(session: Federation, asked: ReportOptions | None = None, progress: Progress | None = None) -> Report:
-    """Return the report of what a session selects.
+    """Return the report on the selection of a session.
 
     Args:
-        session: what to read.
-        asked: which sections, and what of analyses.
+        session: the job.
+        asked: sections, and options of analyses.
         progress: called with (time that passed, time that all takes) [ms].
-
     Raises:
-        UsageError: an unknown section, or an option of an analysis that makes no sense.
+        UsageError: a section is unknown, or the option of an analysis makes no sense.
         InputError: a file is damaged.
     """
     asked = asked or ReportOptions()
@@ -88,7 +86,7 @@ def build(session: Federation, asked: ReportOptions | None = None, progress: Pro
 
 
 def stages_of(sections: Sequence[Entry]) -> dict[Stage, float]:
-    """Return the stages of a report, and how many there are of each."""
+    """Return the stages of a report, with the number of each."""
     replays: dict[Stage, float] = {Stage.REPLAYS: USUAL} if any(entry.concludes for entry in sections) else {}
     replays |= {Stage.CAUSES: USUAL + 1} if any(entry.name == "whatif" for entry in sections) else {}
     return {**stages(list(map(str, asked_by(sections)))), Stage.WRITING: len(sections), **replays}
@@ -99,7 +97,7 @@ def _files(session: Federation) -> str:
 
 
 def base_of(session: Federation, options: Options) -> ReportBase:
-    """Return a job that is open as what another one is compared with. Errors as `rocpd.compare.run.profiles_of`."""
+    """Return an open job as the base of a comparison. Errors as `rocpd.compare.run.profiles_of`."""
     asked = diff_options(options)
     is_whole = session.selection == type(session.selection)()
     runs = profiles_of(session, asked, DiffMetric())
@@ -107,15 +105,15 @@ def base_of(session: Federation, options: Options) -> ReportBase:
 
 
 def diff_options(options: Options) -> DiffOptions:
-    """Return what is asked of a comparison, as it is asked of analyses."""
+    """Return the options of analyses as options of a comparison."""
     return DiffOptions(step_marker=options.step_marker, categories=options.categories, everything=options.everything)
 
 
 def asked_of_analyses(values: Mapping[str, object]) -> Options:
-    """Return what a Python caller asks of analyses: names of `READ` and their values.
+    """Return the options that a Python caller gives, by names of `READ`.
 
     Raises:
-        UsageError: an unknown option, or a value of another type.
+        UsageError: an option is unknown, or a value has another type.
     """
     known = {option.name: option for option in options_of(Options)}
     for name in values:
@@ -125,7 +123,7 @@ def asked_of_analyses(values: Mapping[str, object]) -> Options:
 
 
 def _section(entry: Entry, material: Material, before: Sequence[Section], is_named: bool) -> Section | None:
-    """Make a section; without any data it is one line, which says what would record it, or None where it is rare."""
+    """Make a section; without data it is one line with the way to record it, or None if it is rare."""
     function = entries.load(entry.home, f"section {entry.name}")
     arguments = (material, before) if entry.name == "appendix" else (material,)
     blocks: tuple[Block, ...] = each_for_itself(
@@ -158,7 +156,7 @@ def _title(session: Federation) -> str:
 
 
 def inputs_of(session: Federation) -> str:
-    """Return the files of a session as words of a command line: their folder where they are all that is in it."""
+    """Return the files of a session as words of a command line: their folder if it holds no other files."""
     paths = _paths(session)
     folders = {path.parent for path in paths}
     if len(folders) == 1:
@@ -180,17 +178,17 @@ def write(
     force: bool = False,
     progress: Progress | None = None,
 ) -> Report:
-    """Write the report of what a session selects; return it.
+    """Write the report on the selection of a session; return it.
 
     Args:
-        session: what to read.
-        path: the file; its ending says which format.
-        options: which sections, what is asked of analyses, and where charts go.
+        session: the job.
+        path: the file; its ending chooses the format.
+        options: sections, options of analyses, and the folder of charts.
         force: replace existing files.
         progress: called with (time that passed, time that all takes) [ms].
 
     Raises:
-        UsageError: an unknown ending or section, or a package that the format needs is not installed.
+        UsageError: an ending or section is unknown, or a package that the format needs is not installed.
         OutputError: the file exists (without `force`) or cannot be written.
         InputError: an input is damaged.
     """
@@ -199,13 +197,13 @@ def write(
 
 
 def written(path: Path, make: Callable[[], Report], force: bool, plots: Path | None = None) -> Report:
-    """Write a report, which is made once its files are known to be free; return it. Errors as of `write`.
+    """Write a report, which is made once its files are known to be free; return it. Errors as `write`.
 
     Args:
-        path: the file; its ending says which format.
+        path: the file; its ending chooses the format.
         make: returns the report.
         force: replace existing files.
-        plots: folder for the charts as pictures; None: nowhere.
+        plots: folder for the charts as pictures; None: none are written.
     """
     form = ready(path, plots)
     check_free(path, force)
@@ -223,7 +221,7 @@ def ready(path: Path, plots: Path | None = None) -> ReportFormat:
     """Return the format of a file, before anything is read.
 
     Raises:
-        UsageError: an unknown ending, or what the format or pictures of charts need is not installed.
+        UsageError: the ending is unknown, or a package for the format or for pictures of charts is not installed.
     """
     form = format_of(path.name)
     for name, needs in ((path.name, form.needs), ("--plots", NEEDS if plots else ())):
@@ -234,15 +232,15 @@ def ready(path: Path, plots: Path | None = None) -> ReportFormat:
 
 
 def write_plots(report: Report, folder: Path, force: bool = False) -> int:
-    """Write all charts of a report to a folder, as SVG, PNG and JPEG; return how many.
+    """Write all charts of a report to a folder, as SVG, PNG and JPEG; return their number.
 
     Args:
         report: the report.
         folder: new, or written by an earlier run.
-        force: replace that.
+        force: replace the folder.
 
     Raises:
-        OutputError: the folder exists (without `force`), holds what we did not write, or cannot be written.
+        OutputError: the folder exists (without `force`), holds files of others, or cannot be written.
     """
     figures = list(report.figures())
     with folder_complete_or_nothing(folder, force) as temporary:

@@ -1,6 +1,6 @@
-"""Which sections a report has, in order. `SECTIONS` is the table of contents; imports nothing heavy.
+"""The sections of a report, in order. `SECTIONS` is the table of contents; imports nothing heavy.
 
-Adding a section touches its function in `sections.py`, its row here and its test.
+A new section needs its function in `sections.py`, its row here and its test.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from rocpd.facts.rank import By
 from rocpd.facts.recorders import Recordable
 
 ENTRY_POINTS = "rocpd.report_sections"
-"""Entry point group; each one names an `Entry`, or a function that takes a `Material` and yields blocks."""
+"""Entry point group; each entry point names an `Entry`, or a function that takes a `Material` and yields blocks."""
 
 READ = ("categories", "step_marker", "everything", "bins")
 """Options of analyses that a report reads."""
@@ -20,7 +20,7 @@ READ = ("categories", "step_marker", "everything", "bins")
 
 @frozen
 class Inquiry:
-    """The question of a section: an analysis, and what it is divided by."""
+    """The question of a section: an analysis, and its division."""
 
     analysis: str
     by: By | None = None
@@ -34,14 +34,14 @@ class Entry:
     """One row of the table of contents.
 
     Args:
-        name: what `--sections` takes.
-        title: of the section.
+        name: the value for `--sections`.
+        title: title of the section.
         home: `module:function` that takes a `Material` and yields blocks.
         needs: analyses that it arranges; all sections share one pass over the ranks.
-        recordable: what would have to be recorded, where there is no data; None: nothing in particular.
-        has_base: whether it compares with a base, without which there is no such section.
-        is_rare: whether it is left out where there is no data, unless it is named.
-        concludes: whether it needs what the overview and the rules of advice read, too.
+        recordable: kind of events to record, if there is no data; None: no kind in particular.
+        has_base: whether it compares with a base, and exists only with one.
+        is_rare: whether it is left out without data, unless it is named.
+        concludes: whether it also needs the tables that the overview and the rules of advice read.
         is_folded: whether few readers need it.
     """
 
@@ -57,7 +57,7 @@ class Entry:
 
 
 COMPARED = Inquiry("diff")
-"""Asks the comparison with a base, which is no analysis of one job."""
+"""Asks for the comparison with a base, which is not an analysis of one job."""
 
 _RANKS = Inquiry("ranks")
 _BUDGET = (Inquiry("budget"), Inquiry("budget", By.RANK))
@@ -66,7 +66,7 @@ _FLAMES = (Inquiry("calls"), Inquiry("stacks"))
 _INSIDE = (Inquiry("hot-spots"), Inquiry("memory-access"), Inquiry("basic-blocks"))
 
 
-_OURS = "rocpd.report.sections:"  # functions of the names of sections
+_OURS = "rocpd.report.sections:"  # functions with the names of sections
 
 
 def _ours(name: str, title: str, *needs: Inquiry, recordable: Recordable | None = None) -> Entry:
@@ -96,21 +96,21 @@ SECTIONS: dict[str, Entry] = {
         Entry("appendix", "How to make each table again", f"{_OURS}appendix", is_folded=True),
     )
 }
-"""The sections of this package, in order; those of others come before the last two."""
+"""The sections of this package, in order; sections of other packages come before the last two."""
 
 
 def known_sections() -> dict[str, Entry]:
-    """Return SECTIONS and those of installed packages, in order; a name of ours cannot be replaced."""
+    """Return SECTIONS and the sections of installed packages, in order; these cannot replace a name in SECTIONS."""
     *ours, job, appendix = SECTIONS.items()
     others = ((name, entry) for name, entry in entries.added(ENTRY_POINTS, Entry, _plain) if name not in SECTIONS)
     return dict((*ours, *others, job, appendix))
 
 
 def chosen_sections(names: Iterable[str], *, has_base: bool = False) -> list[Entry]:
-    """Return the sections that were named, in the order of a report; all where none was.
+    """Return the named sections, in the order of a report; all if none is named.
 
     Raises:
-        UsageError: an unknown name, or a section that compares, without a base.
+        UsageError: a name is unknown, or a named section compares and there is no base.
     """
     known, asked = known_sections(), list(names)
     for name in asked:
@@ -122,7 +122,7 @@ def chosen_sections(names: Iterable[str], *, has_base: bool = False) -> list[Ent
 
 
 def _plain(name: str, home: str, package: str) -> Entry:
-    """Return the entry of a function alone: it takes what other sections need."""
+    """Return the entry of a plain function, which reads the tables that other sections need."""
     return Entry(name, f"{name.capitalize()} (from {package})", home)
 
 
@@ -136,11 +136,11 @@ _WHERE = {
     "alloc": "memory",
     "memory": "memory",
     "trace": "job",
-}  # rule of a finding, or its first word -> the section that shows what it rests on
+}  # rule of a finding, or its first word -> the section with its evidence
 
 
 def section_of(rule: str) -> str:
-    """Return the section where to look for what a finding rests on; nothing where none shows it.
+    """Return the section with the evidence of a finding; empty if there is none.
 
     >>> section_of("comm.straggler"), section_of("comm.exposed"), section_of("job")
     ('collectives', 'budget', '')

@@ -1,6 +1,6 @@
-"""The report of a history: series with bands, what changed, and for each change of the step the diff of both sides.
+"""The report of a history: series with bands, changes, and for each change of the step the diff of both sides.
 
-Arranges what `history` found, in the formats of other reports.
+Arranges the results of `history` in the formats of other reports.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from rocpd.report.material import arranged
 from rocpd.report.model import Block, Conclusion, Figure, Findings, Report, Section, Table
 from rocpd.summary.result import Summary
 
-_MOST_FIGURES = 6  # metrics that are drawn: the step, and those that changed most
-_MOST_CHANGES = 4  # of the step, whose sides are compared
+_MOST_FIGURES = 6  # metrics with charts: the step, and those that changed most
+_MOST_CHANGES = 4  # changes of the step whose sides are compared
 _COMPARED = {
     "diff-parts": ("Where the difference is", ("part", "base_ns", "new_ns", "change_ns", "percent")),
     "diff-kernels": (
@@ -54,12 +54,12 @@ def write(history: JobHistory, path: Path, force: bool = False) -> None:
     """Write the report of a history.
 
     Args:
-        history: what is reported.
-        path: the file; its ending says which format.
+        history: the history.
+        path: the file; its ending chooses the format.
         force: replace an existing file.
 
     Raises:
-        UsageError: an unknown ending, or a package that the format needs is not installed.
+        UsageError: the ending is unknown, or a package that the format needs is not installed.
         OutputError: the file exists (without `force`) or cannot be written.
     """
     written(path, lambda: build(history), force)
@@ -70,7 +70,7 @@ def _name(run: object) -> str:
 
 
 def _overview(history: JobHistory, words: str, sides: Container[str]) -> Iterator[Block]:
-    """Yield the findings, with links to the sections of these names, and series with their changes."""
+    """Yield the findings, with links to the sections named in `sides`, and series with their changes."""
     where = [(finding, _name(finding.evidence.get("run"))) for finding in history.findings]
     yield Findings(tuple(Conclusion(said, section=name if name in sides else "") for said, name in where))
     changes = _table(history.changes(), words)
@@ -98,7 +98,7 @@ def _title(change: MetricChange) -> str:
 
 
 def _sides(history: JobHistory, change: MetricChange) -> Iterator[Block]:
-    """Yield what differs between a few runs before a change and a few after it."""
+    """Yield the differences between a few runs before a change and a few after it."""
     before, after = history.sides(change)
     compared = {table.name: table for table in tables_of(history.explained(change))}
     sides = [" ".join(shlex.quote(entry.name) for entry in side) for side in (before, after)]

@@ -33,9 +33,9 @@ from rocpd.summary.run import Function, known_tables
 from rocpd.table.human import OF_ROW, Head, heading, with_unit
 
 HELD_ROWS = 2000
-"""Rows of a table that a report holds; files for programs have all."""
+"""Rows of a table that a report holds; files for programs hold all."""
 
-_CELLS = 16_000  # of the time line of ranks: it gets fewer slices the more ranks there are
+_CELLS = 16_000  # cells of the time line of ranks: more ranks get fewer slices
 _LEAST_SLICES, _MOST_SLICES = 120, 800
 _RATES = ("GB/s", "GiB/s")
 _RATE = re.compile("gi?b_per_s$")
@@ -43,14 +43,14 @@ _RATE = re.compile("gi?b_per_s$")
 
 @frozen
 class ReportBase:
-    """The job that another one is compared with.
+    """The base of a comparison.
 
     Args:
-        runs: what there is to compare of it.
-        words: what it is on a command line; empty: no command compares the two as the report does.
-        connect: arguments of `rocpd.connect` that open it, as Python has them; empty: it is no job.
-        options: what is asked of the comparison.
-        selection: what counts of the job, in words; empty: all of it.
+        runs: its runs.
+        words: its name on a command line; empty: no command makes the same comparison.
+        connect: arguments of `rocpd.connect` that open it, in Python; empty: it is not a job.
+        options: options of the comparison.
+        selection: the selected part of the job, in words; empty: all of it.
     """
 
     runs: tuple[RunProfile, ...]
@@ -65,12 +65,12 @@ class Material:
     """The material that sections arrange.
 
     Args:
-        session: what was read.
-        options: what was asked of analyses.
+        session: the job.
+        options: options of analyses.
         answers: tables of each question by name; None: all tables of the job.
-        missing: why a question has no answer.
-        inputs: what was read, as words of a command line.
-        base: what it is compared with.
+        missing: reason why a question has no answer.
+        inputs: the inputs as words of a command line.
+        base: the base of the comparison.
     """
 
     session: Federation
@@ -82,14 +82,14 @@ class Material:
 
     @cached_property
     def advice(self) -> Advice:
-        """The advice, of the tables that its rules read."""
+        """The advice on the job, from the tables that its rules read."""
         asked = (self.tables(question.analysis, question.by) for question in advised())
         tables = {name: table for answer in asked for name, table in answer.items()}
         rules, categories = known_rules(), load(self.options.categories)
         return judge(self.session, tables, rules, thresholds(rules), categories, self.inputs)
 
     def tables(self, analysis: str, by: By | None = None) -> Mapping[str, Summary]:
-        """Return the tables of an analysis, by name; none where it lacks its data."""
+        """Return the tables of an analysis, by name; none if it lacks data."""
         return self.answers.get(Inquiry(analysis, by), {})
 
     def table(
@@ -100,14 +100,14 @@ class Material:
         rows: Sequence[Row] | None = None,
         by: By | None = None,
     ) -> Table:
-        """Return a table of an analysis as a report shows it.
+        """Return a table of an analysis for a report.
 
         Args:
             summary: the table.
             title: for people.
-            columns: those that are shown; none: all.
-            rows: those that are shown; None: the first ones.
-            by: what the analysis was divided by.
+            columns: columns to show; empty: all.
+            rows: rows to show; None: the first ones.
+            by: division of the analysis.
         """
         return arranged(summary, title, columns, rows, (self._command(summary, by), self._code(summary, by)))
 
@@ -120,15 +120,15 @@ class Material:
         by: By | None = None,
         arrange: Callable[[Chart], Chart] | None = None,
     ) -> Block:
-        """Return the chart of a table of an analysis; what stands behind it alone where it has no rows.
+        """Return the chart of a table of an analysis; only the table behind it if there are no rows.
 
         Args:
-            name: of the chart.
-            summary: what it shows; None: nothing, as of separate runs, which have no time in common.
-            says: that in words.
-            table: what stands behind it.
-            by: what the analysis was divided by.
-            arrange: adds to the chart what the table does not know.
+            name: name of the chart.
+            summary: the table to draw; None: nothing to draw, as for separate runs, which have no time in common.
+            says: the chart in words.
+            table: the table behind the chart.
+            by: division of the analysis.
+            arrange: adds parts to the chart that the table does not hold.
         """
         if summary is None or not summary.first(1):
             return table
@@ -147,7 +147,7 @@ class Material:
         return f"session.summary({', '.join(words)})"
 
     def _asked_of(self, summary: Summary) -> list[tuple[Option, object]]:
-        """Return the options that were asked for, of those that the analysis of a table reads, with their values."""
+        """Return the options that the analysis of a table reads and that were asked for, with their values."""
         analysis = known_analyses().get(TABLES.get(summary.name, summary.name))
         reads = analysis.options if analysis else ()
         asked = [(option, getattr(self.options, option.name, None)) for option in reads]
@@ -161,14 +161,14 @@ def arranged(
     rows: Sequence[Row] | None = None,
     again: tuple[str, str] = ("", ""),
 ) -> Table:
-    """Return a table of an analysis as a report shows it.
+    """Return a table of an analysis for a report.
 
     Args:
         summary: the table.
         title: for people.
-        columns: those that are shown; none: all.
-        rows: those that are shown; None: the first ones.
-        again: command, and Python, that make it again; empty: none does.
+        columns: columns to show; empty: all.
+        rows: rows to show; None: the first ones.
+        again: command, and Python, that make it again; empty if there are none.
     """
     every = summary.fetchall()
     chosen = (every if rows is None else rows)[:HELD_ROWS]
@@ -188,7 +188,7 @@ def arranged(
 def figure(
     name: str, summary: Summary, says: str, table: Table, code: str, arrange: Callable[[Chart], Chart] | None = None
 ) -> Block:
-    """Return the chart of a table, drawn; the table alone where that fails. Arguments as of `Figure` and above."""
+    """Return the chart of a table, drawn; only the table if that fails. Arguments as of `Figure` and above."""
 
     def drawn() -> Block:
         chart = arrange(summary.chart()) if arrange else summary.chart()
@@ -202,7 +202,7 @@ def _cell(value: object, short: object) -> object:
 
 
 def _of_table(field: Field, units: Collection[object]) -> Field:
-    """Return a field whose rows say its unit with the one that all of them say, if they do."""
+    """Return a field whose unit stands in the rows with the unit that all rows share, if they do."""
     is_of_rows = field.unit == OF_ROW and len(units) == 1
     return replace(field, unit=str(next(iter(units)) or "")) if is_of_rows else field
 
@@ -219,7 +219,7 @@ def _head(field: Field, values: Iterable[object]) -> Column:
 def gather(
     session: Federation, sections: Iterable[Entry], options: Options, inputs: str, base: ReportBase | None = None
 ) -> Material:
-    """Read all that sections need, each rank once.
+    """Read all tables for the sections, each rank once.
 
     Raises:
         InputError: a file is damaged.
@@ -252,7 +252,7 @@ def _function(question: Inquiry, base: ReportBase | None) -> Function:
 
 
 def advised() -> tuple[Inquiry, ...]:
-    """Return what rules of advice read; what is divided so by itself is asked as other sections ask it."""
+    """Return the questions of the rules of advice; with a default division they equal those of other sections."""
     analyses = known_analyses()
     return tuple(
         Inquiry(name, None if by is analyses[name].divided_by else by)
@@ -261,7 +261,7 @@ def advised() -> tuple[Inquiry, ...]:
 
 
 def _options(session: Federation, options: Options, question: Inquiry) -> Options:
-    """Return what a question asks; the time line of ranks is as fine as its size allows."""
+    """Return the options of a question; the time line of ranks is as fine as its size allows."""
     slices = max(_LEAST_SLICES, min(_MOST_SLICES, _CELLS // max(1, len(session.ranks))))
     bins = slices if question.analysis == "ranks" else options.bins
     return replace(options, by=question.by, bins=bins)

@@ -1,4 +1,4 @@
-"""The parts of a report, before anybody writes it: sections of text, findings, tables and charts as data."""
+"""The parts of a report as data: sections of text, findings, tables and charts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rocpd.summary.findings import Finding
 
 @frozen
 class Name:
-    """A name that is long in full, and what people call it; no two of a table look alike."""
+    """A long name with its short form; no two short forms in a table are equal."""
 
     short: str
     full: str
@@ -24,7 +24,7 @@ class Name:
 
 @frozen
 class Counts:
-    """How often values of each of equal steps occur; `title` says from where to where they go."""
+    """Numbers of values in equal steps; `title` gives the range of the steps."""
 
     counts: tuple[int, ...]
     title: str
@@ -35,11 +35,11 @@ class Column:
     """The head of a column.
 
     Args:
-        name: what it is called, without the unit.
+        name: name without the unit.
         unit: `ns`, `bytes`, `%`, `GiB/s` or nothing.
-        doc: what it means.
+        doc: its meaning.
         is_number: whether it holds numbers.
-        is_count: whether these say how much, and name nothing: people see four digits at most.
+        is_count: whether its numbers are amounts, not names: people see four digits at most.
     """
 
     name: str
@@ -54,14 +54,14 @@ class Table:
     """Rows for people, and the command that makes all of them again.
 
     Args:
-        name: of the analysis' table.
+        name: name of the table of the analysis.
         title: for people.
-        doc: what it says.
+        doc: its meaning.
         columns: the heads.
         rows: exact values, `Name`, `Counts` or None.
-        total: how many rows there are in all.
-        command: makes the table again; empty where none does.
-        code: Python that does so, of a `session`; empty where none does.
+        total: number of all rows.
+        command: makes the table again; empty if there is none.
+        code: Python that makes it from a `session`; empty if there is none.
     """
 
     name: str
@@ -83,7 +83,7 @@ class Text:
 
 @frozen
 class Folded:
-    """Lines that few readers need, under a title that says what they are: formats that can fold them away do."""
+    """Lines that few readers need, under a title; folded away in formats that can."""
 
     title: str
     lines: tuple[str, ...]
@@ -91,10 +91,10 @@ class Folded:
 
 @frozen
 class Conclusion:
-    """A finding, and what is said below it: (word, text), such as ("do", "…"); texts of `COMMANDS` are commands.
+    """A finding, and the lines below it: (word, text), such as ("do", "…"); texts of `COMMANDS` are commands.
 
-    `id` is that of the element of a page that has it, empty: none leads there. `section` shows what it rests on, empty:
-    none; None: the one that its rule says.
+    `id` is the id of its element on a page, empty: there are no links to it. `section` shows its evidence, empty: none;
+    None: the section for its rule.
     """
 
     finding: Finding
@@ -104,7 +104,7 @@ class Conclusion:
 
 
 def place_id(number: int) -> str:
-    """Return the id of the finding of this number, which a time line leads to."""
+    """Return the id of the finding of this number, for links from a time line."""
     return f"finding-{number}"
 
 
@@ -120,8 +120,8 @@ class Findings:
 
 @frozen
 class Figure:
-    """A chart as data and as shapes, what it says in words, the table behind it, and Python that makes the chart again,
-    of a `session`.
+    """A chart as data and as shapes, a description in words, the table behind it, and Python that makes the chart
+    from a `session`.
     """
 
     name: str
@@ -140,11 +140,11 @@ class Section:
     """One section.
 
     Args:
-        name: under which it is asked for.
+        name: its name for `--sections`.
         title: for people.
-        blocks: what is in it.
-        is_folded: whether few readers need it: formats that can fold it away do.
-        is_empty: whether there is no data for it: its block says why.
+        blocks: its content.
+        is_folded: whether few readers need it: it is folded away in formats that can.
+        is_empty: whether there is no data for it: its block gives the reason.
     """
 
     name: str
@@ -155,7 +155,7 @@ class Section:
 
 
 def tables_in(sections: Iterable[Section]) -> Iterator[Table]:
-    """Yield the tables of sections, those behind charts too."""
+    """Yield the tables of sections, including those behind charts."""
     for section in sections:
         for block in section.blocks:
             if isinstance(block, Table | Figure):
@@ -164,14 +164,14 @@ def tables_in(sections: Iterable[Section]) -> Iterator[Table]:
 
 @frozen
 class Report:
-    """All that is written.
+    """A whole report.
 
     Args:
-        title: what job it is.
+        title: the job.
         sections: in order.
         made_by: product and version.
-        inputs: what was read, as words of a command line.
-        connect: Python that opens the same job, as the value of `session`; lines after it make what tables need.
+        inputs: the inputs as words of a command line.
+        connect: Python that opens the same job, as the value of `session`; further lines make what tables need.
     """
 
     title: str

@@ -1,6 +1,6 @@
-"""The sections: each is a function that takes a `Material` and yields blocks, none where there is no data.
+"""The sections: each is a function that takes a `Material` and yields blocks, none without data.
 
-They stand in the order of a report, as `contents.SECTIONS` has it.
+They are in the order of a report, as in `contents.SECTIONS`.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ from rocpd.table.human import readable
 Note: TypeAlias = tuple[str, str]
 """A note below a finding: (word, text)."""
 
-_LASTING = "comm.lasting"  # which says whether what a straggler costs comes again
+_LASTING = "comm.lasting"  # the rule on whether the cost of a straggler comes again
 _WAITING = (STRAGGLER, "rank.imbalance")
 _CAUSES: Mapping[str, Sequence[str]] = {
     "comm.overlap": ("comm.same_stream", "comm.exposed"),
     "comm.exposed": (*_WAITING, "comm.slow"),
     "gpu.idle": ("launch.small", "gpu.starved", "sync.calls", "module.load", "copy.blocking", "alloc.steady"),
-}  # what an analysis sees -> rules that say why
+}  # symptom that an analysis finds -> rules on its causes
 
 
 def verdict(material: Material) -> Iterator[Block]:
-    """Yield what analyses and rules of advice find; what is wrong comes first, and which rules could not look last."""
+    """Yield the findings of analyses and rules of advice, problems first; the rules that could not look come last."""
     tables = {name: table for analysis in joined_analyses() for name, table in material.tables(analysis).items()}
     job, *concluded = conclude(material.session, tables)
     advice = material.advice
@@ -72,7 +72,7 @@ def verdict(material: Material) -> Iterator[Block]:
 
 
 def _notes(material: Material, advice: Advice, finding: Finding, symptoms: Iterable[Finding]) -> Iterator[Note]:
-    """Yield what stands below a finding."""
+    """Yield the lines below a finding."""
     if finding.gain_percent is not None:
         of = "a step" if finding.regained_by else f"the {advice.job.unit} of rank {advice.job.critical}"
         between = f" ({bounds(finding)})" if finding.gain_bounds else ""
@@ -91,7 +91,7 @@ def _notes(material: Material, advice: Advice, finding: Finding, symptoms: Itera
 
 
 def _divided(concluded: Iterable[Finding], advice: Advice) -> tuple[list[list[Finding]], list[Finding]]:
-    """Return what analyses see of each finding of the rules, and what no rule says, problems first."""
+    """Return the symptoms from analyses for each finding of the rules, and the remaining findings, problems first."""
     reported = [finding.rule for finding in advice.findings]
     said = {*reported, *(each.finding.rule for each in advice.explained)}
     symptoms: list[list[Finding]] = [[] for _ in reported]
@@ -119,7 +119,7 @@ def _rule_of(finding: Finding) -> str:
 
 
 def job(material: Material) -> Iterator[Block]:
-    """Yield the facts."""
+    """Yield the facts of the job."""
     session = material.session
     described = describe(session, ("job", "agents", "clocks"))
     job, agents, clocks = (described[name].fetchall() for name in ("job", "agents", "clocks"))
@@ -178,7 +178,7 @@ def _from_info(name: str, title: str, doc: str, columns: tuple[Column, ...], row
 
 
 def _alike(agents: Iterable[Row]) -> Iterator[Row]:
-    """Yield the processors of hosts once where these have the same: `8 x 2` of them, and which hosts."""
+    """Yield the processors of hosts, once for hosts with the same: their number as `8 x 2`, and the hosts."""
     hosts = by_key((tuple(alike), str(host)) for host, *alike in agents)
     for kind, names in hosts.items():
         of = names[0] if len(names) == 1 else f"{len(names)} hosts, {names[0]} …"
@@ -199,11 +199,11 @@ class _Part(NamedTuple):
     """A table of a section.
 
     Args:
-        name: of the table.
+        name: name of the table.
         title: for people.
-        says: what its chart says; empty: it has none.
-        columns: those that are shown; none: all.
-        counts: a column; rows in which it is 0 are left out; empty: none are.
+        says: description of its chart; empty: no chart.
+        columns: columns to show; empty: all.
+        counts: column whose zeros remove rows; empty: all rows stay.
     """
 
     name: str
@@ -214,7 +214,7 @@ class _Part(NamedTuple):
 
 
 def _parts(material: Material, analysis: str, *parts: _Part, needs_rows: bool = False) -> Iterator[Block]:
-    """Yield tables of an analysis, with their charts; `needs_rows`: those alone that have rows."""
+    """Yield tables of an analysis, with their charts; with `needs_rows` only tables that have rows."""
     for part in parts:
         summary = material.tables(analysis).get(part.name)
         if summary and (not needs_rows or summary.first(1)):
@@ -225,7 +225,7 @@ def _parts(material: Material, analysis: str, *parts: _Part, needs_rows: bool = 
 
 
 def overview(material: Material) -> Iterator[Block]:
-    """Yield the time line of all ranks as `rocpd view` draws it, with findings where they are, and totals of ranks."""
+    """Yield the time line of all ranks as `rocpd view` draws it, with findings at their places, and totals of ranks."""
     tables = material.tables("ranks")
     if "heat" in tables and "ranks" in tables:
         columns = ("rank", "hostname", "kernels", "copies", "busy_ns", "compute_ns", "communication_ns", "copy_ns")
@@ -254,7 +254,7 @@ def _with_places(chart: Chart, material: Material, steps: Summary | None) -> Cha
 
 
 def budget(material: Material) -> Iterator[Block]:
-    """Yield the budget of the job, then that of each rank as bars."""
+    """Yield the budget of the job, then the budget of each rank as bars."""
     whole = material.tables("budget").get("budget")
     by_rank = material.tables("budget", By.RANK).get("budget")
     if whole:
@@ -266,7 +266,7 @@ def budget(material: Material) -> Iterator[Block]:
 
 
 def _with_hosts(chart: Chart, material: Material) -> Chart:
-    """Return bars of ranks, each with its host where there are several."""
+    """Return bars of ranks, each with its host if there are several hosts."""
     hosts = {f"rank {rank.number}": rank.hostname or "?" for rank in material.session.ranks}
     if not isinstance(chart, Bars) or len(set(hosts.values())) == 1:
         return chart
@@ -278,10 +278,10 @@ _OF_STEPS = ("step", "at_ns", "ranks", *_TIMES_OF_STEPS, "grew", "grew_by_ns", "
 
 
 def steps(material: Material) -> Iterator[Block]:
-    """Yield the course of steps: how long they take, in order, and which are slow."""
+    """Yield the course of steps: their durations, in order, and the slow ones."""
     of_ranks = "The mean of the ranks, up to the rank that took longest. " if len(material.session.ranks) > 1 else ""
     known = material.tables("ranks").get("steps")
-    says = f"{of_ranks}Slow steps are marked." if known and len(known.first(2)) > 1 else ""  # one shows no course
+    says = f"{of_ranks}Slow steps are marked." if known and len(known.first(2)) > 1 else ""  # one has no course
     yield from _parts(material, "ranks", _Part("steps", "Steps, the longest first", says, _OF_STEPS))
 
 
@@ -295,7 +295,7 @@ _GAINS = (
 
 
 def whatif(material: Material) -> Iterator[Block]:
-    """Yield how long a step would take without each cause that was found, and without all of them."""
+    """Yield the time of a step without each cause found, and without all of them."""
     ranks = material.tables("ranks").get("ranks")
     if ranks is None or ranks.replays is None:
         return
@@ -343,7 +343,7 @@ _OF_COLLECTIVES = (*_WAITED, "class", "operation", "bytes", "bus_gb_per_s")
 
 
 def collectives(material: Material) -> Iterator[Block]:
-    """Yield who waits for whom in collectives, then stragglers, what their time goes into, and the costliest."""
+    """Yield the waiting times of ranks in collectives, then stragglers, causes of their time, and the costliest."""
     says = "How long a rank waits in collectives for the one that comes last, in all."
     parts = (
         _Part("waits", "Who waits for whom", says),
@@ -358,7 +358,7 @@ _OF_IDLE = ("cause", "name", "idle_ns", "percent", "pieces", "longest_ns", "rank
 
 
 def idle(material: Material) -> Iterator[Block]:
-    """Yield why GPUs have nothing to do: idle time by its cause, then the calls behind it."""
+    """Yield the idle time of GPUs by its cause, then the calls behind it."""
     causes = _Part("idle", "Idle time by cause", "What the host does while GPUs are idle.")
     calls = _Part("idle-calls", "Calls and host work behind it", columns=_OF_IDLE)
     yield from _parts(material, "idle", causes, calls)
@@ -369,7 +369,7 @@ _OF_LAUNCH = ("name", "launched", *_DELAYS, "api_ns", "gpu_ns")
 
 
 def launch(material: Material) -> Iterator[Block]:
-    """Yield the depth of queues over time with what agents wait for the CPU, then delays by kernel."""
+    """Yield the depth of queues over time with the time that agents wait for the CPU, then delays by kernel."""
     tables = material.tables("launch")
     if (bound := tables.get("bottleneck")) and bound.first(1):
         table = material.table(bound, "How long each GPU waits for the CPU")
@@ -395,7 +395,7 @@ _OF_COPIES = ("name", "calls", "total_ns", "percent", "mean_ns", "median_ns", "m
 
 
 def copies(material: Material) -> Iterator[Block]:
-    """Yield copies by direction, then how fast they are, by size and between which processors."""
+    """Yield copies by direction, then their rates, by size and by pair of processors."""
     by_direction = _Part("copies", "Copies by direction", "Copies of all ranks.", _OF_COPIES)
     yield from _parts(material, "copies", by_direction)
     rates = _Part("copy-sizes", "How fast, by size"), _Part("copy-pairs", "How fast, between processors")
@@ -403,7 +403,7 @@ def copies(material: Material) -> Iterator[Block]:
 
 
 def memory(material: Material) -> Iterator[Block]:
-    """Yield the course of memory, what steps leave behind, and who allocates."""
+    """Yield the course of memory, leaks of steps, and allocation sites."""
     held, sites = material.tables("memory"), material.tables("allocation-sites")
     if (peaks := held.get("memory")) and peaks.first(1):
         table = material.table(peaks, "Peaks of memory")
@@ -454,7 +454,7 @@ _INSIDE = (
 
 
 def inside(material: Material) -> Iterator[Block]:
-    """Yield hot spots and why waves wait there, accesses to memory and basic blocks by source line."""
+    """Yield hot spots and causes of stalls there, accesses to memory and basic blocks by source line."""
     for analysis, name, title in _INSIDE:
         for table in _parts(material, analysis, _Part(name, title), needs_rows=True):
             if findings := material.tables(analysis)[name].findings:
@@ -462,8 +462,8 @@ def inside(material: Material) -> Iterator[Block]:
             yield table
 
 
-_ENOUGH = 0.99  # of all changes: rows that explain the rest are left to the command
-_USUAL = (None, 0, MatchLevel.MANGLED.value)  # a column that has nothing else is not shown
+_ENOUGH = 0.99  # of all changes: rows that explain the rest are only in the command's output
+_USUAL = (None, 0, MatchLevel.MANGLED.value)  # a column with no other values is not shown
 _MINOR = ("p", "base_name", "percent")
 _COMPARED = {
     "diff-kernels": "Kernels that explain it",
@@ -473,7 +473,7 @@ _COMPARED = {
 
 
 def comparison(material: Material) -> Iterator[Block]:
-    """Yield what differs, then the changes of parts as a chart, then those of kernels, markers and ranks."""
+    """Yield the findings on differences, the changes of parts as a chart, then of kernels, markers and ranks."""
     tables = material.tables(COMPARED.analysis)
     yield Findings(tuple(map(Conclusion, tables["diff"].findings)))
     if "diff-parts" in tables:
@@ -487,7 +487,7 @@ def comparison(material: Material) -> Iterator[Block]:
 
 
 def _explaining_table(material: Material, summary: Summary, title: str) -> Table:
-    """Return a table with the rows that explain the change, and the columns that say anything."""
+    """Return a table with the rows that explain the change, and without columns of usual values."""
     rows = summary.fetchall()
     differences = [Difference(before or 0, after or 0) for before, after in summary.values("base_ns", "new_ns")]
     chosen = [rows[number] for number in explaining(differences, _ENOUGH)] or rows[:1]
@@ -507,7 +507,7 @@ _OF_COMMANDS = (Column("table", "", "as this report calls it", False), Column("c
 
 
 def appendix(material: Material, before: Sequence[Section]) -> Iterator[Block]:
-    """Yield one table: the command of each table of the sections before."""
+    """Yield one table: the commands for all tables of the sections before."""
     rows = tuple((table.title, table.command) for table in tables_in(before) if table.command)
     doc = "-f csv, json or parquet writes all rows with every digit; --help says more."
     yield Table("commands", "Commands", doc, _OF_COMMANDS, rows, len(rows))

@@ -12,10 +12,10 @@ class ReportFormat:
     """One format.
 
     Args:
-        ending: of its files.
+        ending: ending of its files.
         doc: one line for people.
         home: `module:function` that takes a `Report` and a path.
-        needs: what has to be installed, as pip names it.
+        needs: packages that have to be installed, as pip names them.
     """
 
     ending: str
@@ -40,10 +40,10 @@ REPORT_FORMATS: Mapping[str, ReportFormat] = {
 
 
 def format_of(name: str) -> ReportFormat:
-    """Return the format that the name of a file asks for.
+    """Return the format for the name of a file.
 
     Raises:
-        UsageError: no report has such an ending.
+        UsageError: no format has its ending.
     """
     fitting = [form for ending, form in REPORT_FORMATS.items() if name.lower().endswith(ending)]
     if not fitting:

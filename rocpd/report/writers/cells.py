@@ -1,4 +1,4 @@
-"""How cells of a report look as text, the same in all formats that people read."""
+"""Cells of a report as text, the same in all formats for people."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SEEN = {"problem": "Problem", "note": "Note", "none": "Fine", "unknown": "Unknow
 
 
 def word(finding: Finding) -> str:
-    """Return what stands before a finding: nothing before what the job is.
+    """Return the word before a finding; none before the description of the job.
 
     >>> word(Finding("rank 2 is slow", "comm.straggler"))
     'Problem: '
@@ -40,7 +40,7 @@ def lines(table: Table, most: int = MOST_ROWS) -> list[list[str]]:
 
 
 def rest(table: Table, shown_rows: int) -> str:
-    """Say how many rows are not shown, and the command that shows them, in backquotes; nothing where all are."""
+    """Return words on the number of rows left out, with the command for all, in backquotes; empty if all are shown."""
     if table.total <= shown_rows:
         return ""
     return f"{shown_rows} of {table.total} rows{f'; all of them: `{table.command}`' if table.command else ''}"

@@ -1,7 +1,7 @@
 """Writes a report as one page that needs no network and no script; its script sorts, filters, copies and zooms.
 
-Names and markers of a trace are hostile input: they come in as text only, and the page's policy runs no script but the
-one whose hash it names.
+Names and markers of a trace are hostile input: they come in as text only, and the page's policy runs only the script
+whose hash it names.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rocpd.table.cell import one_line, shorten
 from rocpd.table.html import command, quoted, style
 
 _LONGEST = 300  # characters of a full name: some have thousands
-_DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"  # of shares, as the script reads them
+_DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"  # of shares, for the script
 _UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
 
@@ -36,7 +36,7 @@ def write_html(report: model.Report, path: Path) -> None:
 
 
 _WORDS, _WHOLE = re.compile(r"(?<!\S)-\S+"), r'<span class="whole">\g<0></span>'
-"""Options in a title, which no line divides after the hyphens."""
+"""Options in a title, which must not be broken after hyphens."""
 
 
 def html(report: model.Report) -> str:
@@ -65,7 +65,7 @@ def html(report: model.Report) -> str:
 
 
 def body(sections: Iterable[model.Section]) -> str:
-    """Return sections alone, without page and script; those without data are one line at the end."""
+    """Return sections without page and script; sections without data share one line at the end."""
     known = list(sections)
     empty = [section for section in known if section.is_empty]
     shown = "".join(part for section in known if not section.is_empty for part in _section(section))
@@ -73,7 +73,7 @@ def body(sections: Iterable[model.Section]) -> str:
 
 
 def _without_data(sections: Sequence[model.Section]) -> str:
-    """Return the titles of sections without data; unfolded, why there is none."""
+    """Return the titles of sections without data, with the reasons folded away."""
     titles = ", ".join(_text(section.title) for section in sections)
     reasons = "".join(
         f'<div id="{_text(section.name)}"><b>{_text(section.title)}</b>{"".join(_block(block, section.name))}</div>\n'
@@ -141,7 +141,7 @@ def _findings(block: model.Findings, here: str) -> Iterator[str]:
 
 
 def _place(finding: Finding) -> str:
-    """Return where a finding is to be seen, for scripts: `rocpd view` opens the place in Perfetto."""
+    """Return the place of a finding as attributes, with which `rocpd view` opens it in Perfetto."""
     start, end = finding.window or (None, None)
     places = (("start", start), ("end", end), ("rank", finding.rank), ("host", finding.evidence.get("hostname")))
     return "".join(f' data-{name}="{_text(value)}"' for name, value in places if value is not None and finding.window)
@@ -149,7 +149,7 @@ def _place(finding: Finding) -> str:
 
 def _notes(conclusion: model.Conclusion) -> str:
     shown = ((name, (command if name in model.COMMANDS else quoted)(_text(text))) for name, text in conclusion.notes)
-    cells = by_key((name, f"<dd>{text}</dd>") for name, text in shown)  # a name stands once, before all that it is of
+    cells = by_key((name, f"<dd>{text}</dd>") for name, text in shown)  # a name comes once, before all its texts
     notes = "".join(f"<dt>{name}</dt>{''.join(texts)}" for name, texts in cells.items())
     return f'<dl class="parts">{notes}</dl>' if notes else ""
 
@@ -171,7 +171,7 @@ def _figure(figure: model.Figure) -> Iterator[str]:
 
 
 def table_html(table: model.Table) -> Iterator[str]:
-    """Yield a table, and how many rows it leaves out."""
+    """Yield a table, and the number of rows left out."""
     label = _text(table.title)
     yield f'<div class="table {_text(table.name)}" tabindex="0" role="region" aria-label="{label}">'
     yield f'<table aria-label="{label}">\n<thead><tr>'
@@ -200,7 +200,7 @@ def _cell(value: object, column: model.Column) -> str:
 
 
 def _data(report: model.Report) -> Iterator[str]:
-    """Yield what the script zooms into, as JSON in which nothing ends the element that holds it."""
+    """Yield the data that the script zooms into, as JSON that cannot end the element around it."""
     for figure in report.figures():
         chart = figure.chart
         if isinstance(chart, Timeline):
@@ -212,6 +212,6 @@ def _data(report: model.Report) -> Iterator[str]:
 
 
 def _digit(share: float) -> str:
-    """Write a share from 0 to 1; anything at all is more than nothing."""
+    """Return a digit for a share from 0 to 1; only 0 gives the lowest digit."""
     most = len(_DIGITS) - 1
     return _DIGITS[min(most, max(1, round(share * most)))] if share > 0 else _DIGITS[0]

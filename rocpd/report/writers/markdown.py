@@ -1,7 +1,7 @@
-"""Writes a report as Markdown, GitHub's form: tables, and of charts what text can show; and as a Jupyter notebook.
+"""Writes a report as Markdown, in GitHub's form, with charts as far as text can show them; and as a Jupyter notebook.
 
-A notebook has outputs: it shows all without a kernel, and runs again where one is. Its format is nbformat 4.5, whose
-JSON is written here: the package of that name, with its schema, checks it in tests.
+A notebook holds outputs: it shows all without a kernel, and runs again with one. Its format is nbformat 4.5, whose JSON
+is written here; tests check it with the schema of the package of this name.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rocpd.table import markdown
 from rocpd.table.cell import one_line
 from rocpd.table.human import shade
 
-_WIDTH, _MOST_RANKS = 100, 64  # of a time line in characters
+_WIDTH, _MOST_RANKS = 100, 64  # of a time line: characters, ranks
 
 
 def write_markdown(report: Report, path: Path) -> None:
@@ -49,7 +49,7 @@ def _block(block: Block, out: TextIO) -> None:
 
 
 def _plain(block: Text | Folded | Findings) -> str:
-    """Return what is neither table nor chart, as Markdown: findings and folded lines are lists."""
+    """Return a block that is neither table nor chart, as Markdown: findings and folded lines are lists."""
     match block:
         case Text():
             return markdown.inline(block.text)
@@ -61,7 +61,7 @@ def _plain(block: Text | Folded | Findings) -> str:
 
 
 def _conclusion_lines(conclusion: Conclusion) -> Iterator[str]:
-    """Yield a finding as an item of a list, and what is said below it as items of its own."""
+    """Yield a finding as an item of a list, and the lines below it as items of their own."""
     before = f"**{word(conclusion.finding).rstrip()}** " if word(conclusion.finding) else ""
     yield f"- {before}{markdown.inline(conclusion.finding.text)}"
     for name, text in conclusion.notes:
@@ -77,7 +77,7 @@ def _table(table: Table, out: TextIO) -> None:
 
 
 def _timeline(chart: Timeline) -> Iterator[str]:
-    """Yield how busy each row is over time, a line each."""
+    """Yield the busy share of each row over time, one line per row."""
     width = max(map(len, chart.rows), default=0)
     _, rows = chart.folded(_WIDTH)
     for name, busy in islice(zip(chart.rows, rows, strict=True), _MOST_RANKS):
@@ -132,7 +132,7 @@ def _text_cell(source: str) -> dict[str, Any]:
 
 
 def _code_cell(source: str, data: dict[str, str] | None = None) -> dict[str, Any]:
-    """Return a cell of code, with its output where there is one."""
+    """Return a cell of code, with its output if there is one."""
     output = {"output_type": "execute_result", "execution_count": 1, "metadata": {}, "data": data}
     outputs, count = ([output], 1) if data else ([], None)
     return {"cell_type": "code", "metadata": {}, "source": source, "outputs": outputs, "execution_count": count}

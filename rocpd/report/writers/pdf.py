@@ -1,6 +1,6 @@
 """Writes a report as PDF: pages in A4, charts as vectors, a font of its own, bookmarks for sections.
 
-The font is Roboto, that of code Courier: characters that it lacks are written as `\\uNNNN`.
+The font is Roboto, for code Courier: characters that it lacks are written as `\\uNNNN`.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from rocpd.table.cell import one_line, shorten, shorten_apart
 from rocpd.table.human import readable
 from rocpd.table.palette import GREEN, GREY, RED
 
-_MADE = datetime(2000, 1, 1, tzinfo=UTC)  # the same bytes each time
+_MADE = datetime(2000, 1, 1, tzinfo=UTC)  # a fixed date, so that bytes are the same each time
 _MARGIN, _LINE = 12.0, 4.2  # mm
 _MOST_ROWS = 40
-_SMALLEST = 0.75  # of its size: a chart shrinks so far before it starts a page
-_SHARP = 8  # times as high as pictures are: readers blur pixels
+_SMALLEST = 0.75  # of its size: smaller charts start a page instead
+_SHARP = 8  # times the resolution of pictures: readers blur pixels
 _LONGEST, _LONGEST_CELL = 800, 96  # characters of a paragraph, of a cell
-_CODE = 0.9  # size of code by that of the text around it
+_CODE = 0.9  # size of code relative to the text around it
 _OF_CODE = ("command", "change")  # columns
-_TOGETHER = 12  # rows of a table that no page divides
-_SQUEEZED = 1.25  # times as wide as the page columns may be: narrower ones can't be read
-_WIDE = 32.0  # mm, of which a name in a squeezed column can be read
+_TOGETHER = 12  # rows of a table that stay on one page
+_SQUEEZED = 1.25  # times the width of the page: columns that need more can't be read
+_WIDE = 32.0  # mm: width in which a name in a squeezed column can be read
 _FEW = 3  # columns that have room for long cells
-_LEAST = 12  # characters of a name that is shortened together with others
+_LEAST = 12  # least length of names that are shortened together [characters]
 _WIDEST_HEAD = 26.0  # mm
 _SCALED = ("", "ns", "bytes", "%", "GB/s", "GiB/s", "GiB", "MHz", "ppm")  # units without which numbers say nothing
 _INK, _DIM = (28, 30, 33), (86, 91, 98)
@@ -76,7 +76,7 @@ class _Pages(FPDF):
         self.cell(0, 4, str(self.page_no()), align="R")
 
     def about(self, report: model.Report) -> None:
-        """Write what the report is about."""
+        """Write the title, the inputs and the version."""
         self._paragraph(report.title, 15, 7, is_bold=True)
         self._paragraph(f"{report.inputs} · made by {report.made_by}")
 
@@ -93,7 +93,7 @@ class _Pages(FPDF):
             self._block(block)
 
     def _least(self, block: model.Block) -> float:
-        """Return the height of what has to be on one page at the start of a block [mm]."""
+        """Return the height of the start of a block that must not be divided [mm]."""
         match block:
             case model.Figure():
                 return _SMALLEST * block.drawing.height * self._scale(block.drawing) + 15
@@ -145,7 +145,7 @@ class _Pages(FPDF):
         self.ln(1)
 
     def _indented(self, text: str, left: float, height: float) -> None:
-        """Write a paragraph; what stands in backquotes is code."""
+        """Write a paragraph; parts in backquotes are code."""
         self.set_x(_MARGIN + left)
         if "`" in text:
             self._with_code(self._shown(text).split("`"), left, height)
@@ -153,7 +153,7 @@ class _Pages(FPDF):
         self.multi_cell(0, height, self._shown(text), new_x=XPos.LMARGIN, new_y=YPos.NEXT, align="L")
 
     def _with_code(self, parts: Sequence[str], left: float, height: float) -> None:
-        """Write parts of which every second one is code, in a font of equal widths where it has the characters."""
+        """Write parts of which every second one is code, in a fixed-width font if it has the characters."""
         size = self.font_size_pt
         self.set_left_margin(_MARGIN + left)
         for number, part in enumerate(parts):
@@ -178,7 +178,7 @@ class _Pages(FPDF):
         return "".join(char if ord(char) in self._known else f"\\u{ord(char):04x}" for char in line)
 
     def _room(self, height: float) -> None:
-        """Start a page where less than `height` [mm] is left."""
+        """Start a page if less than `height` [mm] is left."""
         if self.y + height > self.h - 15:
             self.add_page()
 
@@ -231,12 +231,12 @@ class _Pages(FPDF):
         return widths
 
     def _readable(self, widths: Sequence[float]) -> int:
-        """Return how many columns can be read on a page."""
+        """Return the number of columns that can be read on a page."""
         room = _SQUEEZED * (self.w - 2 * _MARGIN)
         return sum(taken <= room for taken in accumulate(min(width, _WIDE) for width in widths))
 
     def _squeezed(self, widths: list[float]) -> list[float]:
-        """Return the width of each column on the page [mm]; wide ones give way where all are too wide."""
+        """Return the width of each column on the page [mm]; wide ones shrink if all together are too wide."""
         room = self.w - 2 * _MARGIN
         while sum(widths) > room:
             widest = max(widths)
@@ -265,14 +265,14 @@ class _Pages(FPDF):
         self.line(_MARGIN, self.y, _MARGIN + sum(widths), self.y)
 
     def _font_of(self, text: str, column: model.Column, width: float = math.inf) -> None:
-        """Set the font of a cell: that of code, where it has the characters and there is the room [mm]."""
+        """Set the font of a cell: the font of code, if it has the characters and `width` [mm] is enough."""
         self.set_font("courier", size=7.5 * _CODE)
         is_code = column.name in _OF_CODE and text.isascii()
         if not is_code or self.get_string_width(text) > width - 1.5:
             self.set_font("roboto", size=7.5)
 
     def _apart(self, texts: Sequence[str], width: float) -> Sequence[str]:
-        """Return texts shortened together to a width [mm], so that no two look alike."""
+        """Return texts shortened together to a width [mm], so that no two are equal."""
         self._font(7.5)
         short, length = texts, max(map(len, texts), default=0)
         while length > _LEAST and any(self.get_string_width(text) > width - 1.5 for text in short):
@@ -295,11 +295,11 @@ class _Pages(FPDF):
             self.rect(self.x + 1 + place * 0.9, self.y + _LINE - 0.5 - height, 0.7, height, style="F")
 
     def _scale(self, drawing: Drawing) -> float:
-        """Return how many mm of the page a px of a drawing has."""
+        """Return the size of a px of a drawing on the page [mm]."""
         return (self.w - 2 * _MARGIN) / drawing.width
 
     def _draw(self, drawing: Drawing) -> None:
-        """Draw a chart at the place where the next text would come, somewhat smaller where it then fits the page."""
+        """Draw a chart at the place of the next text, somewhat smaller if it then fits the page."""
         scale = self._scale(drawing)
         self._room(_SMALLEST * drawing.height * scale + 2)
         scale = min(scale, (self.h - 15 - self.y - 2) / drawing.height)

@@ -1,4 +1,4 @@
-"""Draws the charts of a report as pictures of pixels, the same on every machine. Knows no format of reports."""
+"""Draws the charts of a report as pixels, the same on every machine. Knows no format of reports."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from rocpd.chart.draw import svg
 from rocpd.report.model import Figure
 
 NEEDS = ("resvg_py", "font_roboto")
-"""The packages that it needs: resvg, 4 MB, draws a chart in 10 ms; the font makes it the same on every machine."""
+"""The packages for pictures: resvg, 4 MB, draws a chart in 10 ms; the font makes it the same on every machine."""
 
 ZOOM = 2.0
-"""Pixels of a picture by those of the chart."""
-_QUALITY = 90  # of a JPEG, of 100
+"""Pixels of a picture per pixel of the chart."""
+_QUALITY = 90  # quality of a JPEG, up to 100
 
 
 def svg_of(figure: Figure) -> str:
-    """Return a chart as a file of its own."""
+    """Return a chart as the text of an SVG file."""
     return svg(figure.drawing, figure.chart.title, figure.description)
 
 
@@ -37,7 +37,7 @@ def png_of(figure: Figure) -> bytes:
 
 
 def jpeg_of(png: bytes) -> bytes:
-    """Return a PNG as JPEG, for programs that take no other picture."""
+    """Return a PNG as JPEG, for programs that take no other pictures."""
     from PIL import Image
 
     content = io.BytesIO()

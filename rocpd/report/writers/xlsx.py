@@ -1,8 +1,8 @@
 """Writes a report as a workbook: a sheet for each section, numbers in ms and MB with every digit, charts as pictures.
 
-The verdict comes first, then kernels. Tables of a section stand below each other, its charts beside them.
+The verdict comes first, then kernels. The tables of a section are below each other, its charts beside them.
 
-Texts stay texts: no formula and no link is made of what a trace holds. Limits are those of Excel: names of sheets have
+Texts stay texts: nothing in a trace becomes a formula or a link. Limits are those of Excel: names of sheets have
 up to 31 characters without `[]:*?/\\`, cells up to 32,767, whole numbers 15 digits.
 """
 
@@ -23,12 +23,12 @@ from rocpd.report.writers.pictures import ZOOM, png_of
 from rocpd.table.cell import one_line, shorten
 from rocpd.table.human import CHANCE, spark
 
-_MADE = datetime(2000, 1, 1, tzinfo=UTC)  # the same bytes each time
+_MADE = datetime(2000, 1, 1, tzinfo=UTC)  # a fixed date, so that bytes are the same each time
 _LONGEST = 32_000  # characters
 _EXACT = 10**15
-_UNITS = {"ns": ("ms", 1e6), "bytes": ("MB", 1e6)}  # what people read
+_UNITS = {"ns": ("ms", 1e6), "bytes": ("MB", 1e6)}  # units for people
 _FORMATS = {"%": "0.00", CHANCE: "0.000000", "GiB/s": "0.00", "GB/s": "0.00", "ns": "#,##0.000", "bytes": "#,##0.0"}
-_FIRST = ("kernels", "budget", "collectives", "idle", "steps")  # sheets after that of the verdict
+_FIRST = ("kernels", "budget", "collectives", "idle", "steps")  # sheets after the verdict
 _MOST_SHEETS = 12
 _LINE = 20  # px: height of a row
 _WIDEST = 60  # characters of a column
@@ -36,7 +36,7 @@ _NAME = 31  # characters of the name of a sheet
 
 
 def write_xlsx(report: Report, path: Path) -> None:
-    """Write the workbook; it is put together in memory, where xlsxwriter would leave temporary files if it failed."""
+    """Write the workbook; it is built in memory, since xlsxwriter would leave temporary files behind an error."""
     content = io.BytesIO()
     options = {"strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
     book = xlsxwriter.Workbook(content, {**options, "nan_inf_to_errors": True, "in_memory": True})
@@ -53,7 +53,7 @@ def write_xlsx(report: Report, path: Path) -> None:
     if rest:
         _blocks(book, "More", [block for section in rest for block in section.blocks])
     book.close()
-    path.write_bytes(content.getvalue())  # no view of it, which would outlive a disk that is full
+    path.write_bytes(content.getvalue())  # no view of it, which would live on after an error of a full disk
 
 
 def _blocks(book: Any, title: str, blocks: Iterable[Block]) -> None:
@@ -76,7 +76,7 @@ def _blocks(book: Any, title: str, blocks: Iterable[Block]) -> None:
 
 
 def _sheet(book: Any, title: str) -> Any:
-    """Add a sheet that is printed as wide as a page, with a name of its own that Excel takes."""
+    """Add a sheet that is printed as wide as a page, under a unique name that Excel takes."""
     plain = re.sub(r"[\[\]:*?/\\']+", " ", one_line(title)).strip() or "table"
     taken = {"history", *map(str.lower, book.sheetnames)}
     ends = (f" {number}" if number else "" for number in (0, *range(2, 1000)))
@@ -90,7 +90,7 @@ def _sheet(book: Any, title: str) -> Any:
 
 
 def _about(book: Any, report: Report) -> None:
-    """Write the first sheet: what was found, and what has no table."""
+    """Write the first sheet: the findings, and sections without tables."""
     sheet = _sheet(book, "Verdict")
     bold, wrapped = (book.add_format({look: True, "valign": "top"}) for look in ("bold", "text_wrap"))
     sheet.set_column(0, 0, 14)
@@ -113,10 +113,10 @@ def _about(book: Any, report: Report) -> None:
 
 
 def _table(book: Any, sheet: Any, table: Table, top: int) -> int:
-    """Write a table from a row on: title, units, heads, rows; full names of kernels stand in a last column.
+    """Write a table from row `top` on: title, units, heads, rows; full names of kernels are in a last column.
 
     Returns:
-        where the next one begins.
+        the first row after it.
     """
     dim, bold = book.add_format({"italic": True, "font_color": "#666666"}), book.add_format({"bold": True, "bottom": 1})
     full = [[cell.full for cell in row if isinstance(cell, Name)] for row in table.rows]
@@ -163,7 +163,7 @@ def _text(cell: object) -> str:
 
 
 def _width(cell: object) -> int:
-    """Return about how many characters a cell takes."""
+    """Return the approximate length of a cell [characters]."""
     return len(f"{cell:,.2f}" if isinstance(cell, float) else f"{cell:,}" if isinstance(cell, int) else _text(cell)) + 1
 
 

@@ -1,12 +1,12 @@
-"""A deterministic training job, written as rocprofv3 writes one: for the demo, tests and benchmarks.
+"""A deterministic training job, written as rocprofv3 writes it: for the demo, tests and benchmarks.
 
-`options` is what is asked for, and what can be planted. `job_plan` decides everything before a row is written, and is
-the answer key: `layout` which ranks belong together, `conditions` whom planted facts strike, how fast everything is and
-what clocks show, `timing` when everything happens. `workload` has the calls of a rank, written with `script` from
-`kernels` as a template, and says what of it is recorded. `job` writes files: `stamp` makes rows of templates,
-`identity` and `samples` what they refer to; `faults` damage them.
+`options` has the options and the facts that can be planted. `job_plan` decides everything before a row is written, and
+is the answer key: `layout` groups ranks, `conditions` has the targets of planted facts, speeds and clocks, `timing`
+the times of everything. `workload` has the calls of a rank, which `script` writes from `kernels` as a template, and
+decides which of them are recorded. `job` writes files: `stamp` makes rows of templates, `identity` and `samples` the
+rows that they refer to; `faults` damage them.
 
-What makes jobs is imported when first used: the command line needs the options alone.
+The modules that make jobs are imported at first use, since the command line needs only the options.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Whom planted facts strike, which rank, node and steps; how fast everything is; and what clocks show of it.
+"""The ranks, nodes and steps that planted facts strike; the speed of everything; and the clocks.
 
 A round is the setup, one step, or the teardown: round 0, 1 …, and the last. GPUs, hosts and transfers are faster or
-slower in each, by chance and by what is planted. The clocks of machines lie apart, drift, and one may step.
+slower in each, by chance and by planted facts. The clocks of machines are apart and drift, and one may step.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rocpd.base import Flags, Floats, Ints, frozen
 from rocpd.simulator.layout import GroupKind, RankGroup, layout_of, places_of
 from rocpd.simulator.options import INTERMITTENT_EVERY, SLOW_COLLECTIVES_EVERY, JobOptions, Plant, Planting
 
-_STRUCK_SHARE = 3  # of the steps, one in so many is over when a GPU is throttled or slower, or a clock steps
+_STRUCK_SHARE = 3  # share of the steps before a GPU becomes throttled or slower, or a clock steps: one in this many
 
 _OF_ONE_RANK = (
     Plant.STRAGGLER,
@@ -34,13 +34,13 @@ _OF_SEVERAL_NODES = (Plant.SLOW_NODE, Plant.LATE_NODE)
 
 @frozen
 class PlantedFact:
-    """One planted fact, as it came out.
+    """A planted fact with its target.
 
     Args:
-        size: in the unit that its meaning has; 0 where it has no size.
+        size: in the unit of its meaning; 0 for facts without a size.
         rank: the rank that it strikes; None: all.
-        node: the node that it strikes, all of its ranks or its clock; None: none in particular.
-        steps: in which steps; none: in all, or not in steps.
+        node: the node whose ranks or clock it strikes; None: none in particular.
+        steps: the steps that it strikes; empty: all steps, or none in particular.
         group: the group of ranks whose exchanges it strikes; None: none in particular.
     """
 
@@ -53,27 +53,27 @@ class PlantedFact:
 
     @property
     def factor(self) -> float:
-        """How much longer something takes, where the size is in %."""
+        """Factor on a duration, for sizes in %."""
         return 1.0 + self.size / 100
 
     @property
     def meaning(self) -> str:
-        """The meaning of it, in words."""
+        """The meaning of the fact, in words."""
         return self.plant.meaning.format(f"{self.size:g}")
 
 
 def planted(
     planting: Planting, options: JobOptions, steps: int, straggler: int, slow_step: int
 ) -> tuple[PlantedFact, ...]:
-    """Choose whom the facts strike; what is chosen for one does not depend on which others are planted.
+    """Choose the targets of the facts; the choice for one fact does not depend on the others.
 
-    Facts about one of several ranks, nodes or steps are left out where there is only one.
+    Facts about one of several ranks, nodes or steps are left out if there is only one.
 
     Args:
         planting: the facts.
-        options: the job that they are planted in.
-        steps: how many it has.
-        straggler, slow_step: two first choices.
+        options: the job.
+        steps: number of steps.
+        straggler, slow_step: first choices of a rank and a step.
     """
     others = [rank for rank in range(options.ranks) if rank != straggler]
     random = np.random.default_rng([options.seed, 5])
@@ -99,7 +99,7 @@ def planted(
 
 
 def _struck_group(options: JobOptions, chance: float) -> RankGroup | None:
-    """Return a group of those that divide the ranks, if any do: one that spans nodes, if any does."""
+    """Return a group that divides the ranks, if there is one; a group that spans nodes, if there is one."""
     groups, places = layout_of(options).groups(), places_of(options)
     groups = tuple(group for group in groups if group.kind is not GroupKind.WORLD) or groups
     groups = tuple(group for group in groups if len({places[rank] for rank in group.members}) > 1) or groups
@@ -121,7 +121,7 @@ def _steps(plant: Plant, steps: int, slow_step: int) -> tuple[int, ...]:
     return tuple(struck.get(plant, ()))
 
 
-_SIGMAS = 3.0  # chance goes no further, so that no rank computes in no time
+_SIGMAS = 3.0  # bound of chance, so that no rank computes in no time
 
 
 @frozen
@@ -129,13 +129,13 @@ class Conditions:
     """The conditions that differ between rounds and ranks.
 
     Args:
-        stretch: how much longer kernels take: `[round, rank]`.
-        clock: share of its full speed at which a GPU's clock runs: `[round, rank]`.
-        delay: how late the host comes to a round [ns]: `[round, rank]`.
-        stall: how long the host does nothing where a step has begun [ns]: `[round, rank]`.
-        transfer: how much longer transfers between ranks take: `[round]`.
-        work: how much more a rank has to do: `[rank]`.
-        slow_link: a group of ranks, and how much longer its transfers take in all rounds.
+        stretch: factor on the duration of kernels: `[round, rank]`.
+        clock: clock of a GPU as a share of its full speed: `[round, rank]`.
+        delay: delay of the host at the start of a round [ns]: `[round, rank]`.
+        stall: pause of the host after the start of a step [ns]: `[round, rank]`.
+        transfer: factor on the duration of transfers between ranks: `[round]`.
+        work: factor on the work of a rank: `[rank]`.
+        slow_link: a group of ranks, and the factor on its transfers in all rounds.
     """
 
     stretch: Floats
@@ -147,7 +147,7 @@ class Conditions:
     slow_link: tuple[RankGroup, float] | None = None
 
     def transfers(self, number: int, kind: GroupKind, members: Ints) -> Floats:
-        """Return how much longer transfers of groups of a kind take in a round: a row for each row of `members`."""
+        """Return the factors on transfers of groups of a kind in a round: a row for each row of `members`."""
         longer: Floats = np.full((len(members), 1), self.transfer[number])
         if self.slow_link is not None and self.slow_link[0].kind is kind:
             longer[np.isin(members, self.slow_link[0].members).all(1)] *= self.slow_link[1]
@@ -158,9 +158,9 @@ def conditions(facts: Iterable[PlantedFact], options: JobOptions, steps: int) ->
     """Return the conditions of a job.
 
     Args:
-        facts: what is planted.
+        facts: the planted facts.
         options: the job.
-        steps: how many it has.
+        steps: number of steps.
     """
     places = np.array(places_of(options)[: options.ranks], dtype=np.int64)
     shape = (steps + 2, options.ranks)
@@ -178,7 +178,7 @@ def conditions(facts: Iterable[PlantedFact], options: JobOptions, steps: int) ->
 
 
 def _chance(options: JobOptions, steps: int) -> Floats:
-    """Return what chance does to each rank in each step [deviations]."""
+    """Return the random deviation of each rank in each step [standard deviations]."""
     chance = np.random.default_rng([options.seed, 3]).standard_normal((steps, options.ranks))
     rho = options.noise_memory
     for step in range(1, steps if rho else 0):
@@ -187,7 +187,7 @@ def _chance(options: JobOptions, steps: int) -> Floats:
 
 
 def _apply(fact: PlantedFact, made: Conditions, on_node: Flags, seed: int) -> None:
-    """Let a planted fact change the conditions; `on_node` are the ranks of the node that it strikes."""
+    """Change the conditions by a planted fact; `on_node` flags the ranks of the node that it strikes."""
     rounds, steps = np.array([step + 1 for step in fact.steps], np.int64), slice(1, -1)
     stretched: dict[Plant, Any] = {
         Plant.SLOW_STEP: (rounds,),
@@ -209,15 +209,15 @@ def _apply(fact: PlantedFact, made: Conditions, on_node: Flags, seed: int) -> No
     elif fact.plant is Plant.HOST_STALL:
         made.stall[rounds, fact.rank] = int(fact.size * 1000)
     elif fact.plant is Plant.THROTTLED:
-        # Never the same: a GPU that is too hot goes up and down.
+        # Never constant: the clock of a GPU that is too hot goes up and down.
         share = 0.5 + 0.5 * np.random.default_rng([seed, 6]).random(len(rounds))
         made.clock[rounds, fact.rank] = 1.0 - fact.size / 100 * share
     elif fact.plant is Plant.SLOW_COLLECTIVES:
         made.transfer[rounds] = fact.size
 
 
-_LEAST_DRIFT = 1.0  # of a quartz that nobody disciplines [parts per million]
-_LONGEST_UPTIME = 2.6e14  # three days [ns]: how far unrelated clocks are apart at most
+_LEAST_DRIFT = 1.0  # of an undisciplined quartz [parts per million]
+_LONGEST_UPTIME = 2.6e14  # three days [ns]: largest distance of unrelated clocks
 
 
 @frozen
@@ -225,9 +225,9 @@ class NodeClock:
     """One machine and its clock.
 
     Args:
-        offset_ns: what the clock shows at true time 0 [ns].
-        drift_ppm: how much too fast it runs [parts per million].
-        step_ns: by how much it jumps ahead, 0: never.
+        offset_ns: its reading at true time 0 [ns].
+        drift_ppm: its excess of speed [parts per million].
+        step_ns: size of its jump ahead, 0: none [ns].
         step_at: true time of the jump [ns].
     """
 
@@ -240,14 +240,14 @@ class NodeClock:
     step_at: int = 0
 
     def local(self, true: Ints) -> Ints:
-        """Return what this node's clock shows at true times [ns]."""
+        """Return the readings of this node's clock at true times [ns]."""
         drifted: Ints = np.floor(true * (self.drift_ppm * 1e-6)).astype(np.int64)
         shown: Ints = true + drifted + self.offset_ns
         return shown + self.step_ns * (true >= self.step_at) if self.step_ns else shown
 
 
 def make_clock(random: np.random.Generator, node: int, most_ppm: float) -> NodeClock:
-    """Return a clock that has nothing to do with others: hours apart, and 1 to `most_ppm` too fast or too slow."""
+    """Return a clock that is unrelated to others: hours apart, and 1 to `most_ppm` too fast or too slow."""
     words = [int(w * 2**32) for w in random.random(4)]
     offset = 1_000_000_000_000_000 + int(random.random() * _LONGEST_UPTIME)
     share = 2.0 * random.random() - 1.0

@@ -1,8 +1,8 @@
-"""The damage done to a finished file: to its rows, as other producers and broken traces have them, and to how it lies
-on disk, in WAL mode or with what a killed writer leaves beside it.
+"""Damage to a finished file: to its rows, as other producers and broken traces have it, and to its state on disk: WAL
+mode, or leftovers of a killed writer.
 
-Every fault of rows has a name and strikes a few, chosen by their position in the table, so that tests know what they
-read. Files are changed as copies in a folder of their own, whose outcome is put into place.
+Every fault of rows has a name and strikes a few rows, chosen by their position in the table, so that tests know them.
+Files are changed as copies in a separate folder, and the result is moved into place.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rocpd.schema.write import Writer
 from rocpd.simulator.job_plan import RankPlan
 
 _LOOSE_TABLES = ("rocpd_region", "rocpd_kernel_dispatch", "rocpd_memory_copy", "rocpd_sample", "rocpd_memory_allocate")
-_NOWHERE = 987654321  # an id that no table holds
+_NOWHERE = 987654321  # an id that no table has
 
 
 @frozen
@@ -88,11 +88,11 @@ EMPTIED: dict[str, tuple[str, ...]] = {
     "3.0.1": ("rocpd_memory_copy", "rocpd_arg"),
     "3.0.2": ("rocpd_memory_allocate", "rocpd_graph_launch"),
 }
-"""Tables that a faulty file of a schema version leaves empty: what its profiler was not asked to collect."""
+"""Tables that a faulty file of a schema version leaves empty, as if its profiler had not collected them."""
 
 
 def loosen(writer: Writer) -> None:
-    """Replace tables of an empty file by those of a producer that allows NULL in references and times."""
+    """Replace tables of an empty file by tables of a producer that allows NULL in references and times."""
     for name in _LOOSE_TABLES:
         writer.loosen(name)
 
@@ -110,19 +110,19 @@ def damage(writer: Writer) -> None:
 
 
 LATE_TEXT = "written through the write-ahead log"
-"""Name of the regions that only a reader of the leftover log sees."""
+"""Name of the regions that only a reader of the leftover log finds."""
 
 LATE_REGIONS = 25
 
 
 def clear_beside(path: Path) -> None:
-    """Remove what an earlier file of the same name left; SQLite would play it into the new one."""
+    """Remove leftovers of an earlier file of the same name; SQLite would play them into the new one."""
     for ending in BESIDE:
         Path(f"{path}{ending}").unlink(missing_ok=True)
 
 
 def leave_as(path: Path, rank: RankPlan) -> None:
-    """Bring the finished file `path` into the state that the plan gives it."""
+    """Bring the finished file `path` into the state in the plan."""
     if rank.disk_state == "wal_header":
         _rewrite(path, lambda connection: connection.pragma("journal_mode", "wal"), None)
     elif rank.disk_state == "leftover_wal":
@@ -132,7 +132,7 @@ def leave_as(path: Path, rank: RankPlan) -> None:
 
 
 def _rewrite(path: Path, change: Callable[[apsw.Connection], object], ending: str | None) -> None:
-    """Apply `change` to a copy; take the copy, and the file with `ending` beside it, while the change is under way."""
+    """Apply `change` to a copy; put the copy and the file with `ending` beside it into place during the change."""
     with tempfile.TemporaryDirectory(prefix=".rocpd-", dir=path.parent) as folder:
         copy = Path(folder) / "copy.db"
         shutil.copyfile(path, copy)
@@ -142,7 +142,7 @@ def _rewrite(path: Path, change: Callable[[apsw.Connection], object], ending: st
             if ending is None:
                 connection.close()
             else:
-                # The companion first: alone beside the old, equal file it does no harm.
+                # The companion first: alone beside the old, equal file it is harmless.
                 _put(Path(f"{copy}{ending}"), Path(f"{path}{ending}"))
             _put(copy, path)
         finally:

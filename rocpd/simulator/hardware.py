@@ -1,6 +1,6 @@
 """The parts of simulated machines: agents, links between them, environment of processes.
 
-Facts that do not depend on the agent or process stand in `data/machine.json`, with the keys that the profiler writes.
+Facts that are the same for all agents or processes are in `data/machine.json`, under the profiler's keys.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Any
 CPUS, GPUS = 2, 8
 
 MEMORY_BYTES = 206_158_430_208
-"""Memory of a GPU, as `data/machine.json` has it."""
+"""Memory of a GPU, as in `data/machine.json` [bytes]."""
 
 CLOCK_GHZ = 2.1
 DIES = 8
-"""Cycles per ns at full speed, and the dies that each count them."""
+"""Cycles per ns at full speed, and the number of dies that each count them."""
 
 
 def agent_handle(index: int) -> int:
@@ -26,7 +26,7 @@ def agent_handle(index: int) -> int:
 
 
 def own_gpu(local_rank: int) -> int:
-    """Return the absolute index of the GPU that a rank of a node uses."""
+    """Return the absolute index of the GPU of a rank on a node."""
     return CPUS + local_rank % GPUS
 
 
@@ -74,5 +74,5 @@ def filled_in(part: str, facts: dict[str, object]) -> str:
 
 
 def compact(facts: dict[str, Any]) -> str:
-    """Return JSON as the profiler writes it."""
+    """Return JSON in the profiler's form."""
     return json.dumps(facts, separators=(",", ":"))

@@ -31,21 +31,21 @@ def simulate(  # noqa: PLR0913 (keywords, each an everyday choice)
 ) -> tuple[Path, ...]:
     """Write the files of a simulated job, `rank0.db` and on; return them by rank.
 
-    `rocpd.simulator.simulate` takes `JobOptions`, which have everything that `rocpd simulate --help` lists.
+    `rocpd.simulator.simulate` takes `JobOptions`, which have all options of `rocpd simulate --help`.
 
     Args:
-        out: folder for the files; made when missing.
+        out: folder for the files; created if missing.
         ranks: processes, one file and one GPU each.
         nodes: machines, each with its own clock; ranks are dealt to them in blocks.
         tp: ranks that share each layer.
-        pp: stages of layers; the ranks that `tp` and `pp` leave share the data.
+        pp: stages of layers; `ranks / (tp * pp)` ranks share the data.
         steps: training steps (solver iterations); `events_per_rank` takes precedence.
         seed: 0 or more; equal arguments give equal rows in every table.
         profile: `llm`, `gemm` or `hpc`.
-        events_per_rank: kernel dispatches and regions of one rank, roughly; None: as `steps` gives.
+        events_per_rank: approximate number of kernel dispatches and regions of a rank; None: as `steps` gives.
         plant: facts to plant, such as `straggler=10,slow-step`, or `none`.
-        noise: standard deviation of what a rank computes in a step [%].
-        faults: damage the files in the ways that real ones are damaged.
+        noise: standard deviation of the compute time of a rank in a step [%].
+        faults: damage the files as real ones are damaged.
         force: replace existing files.
         version: schema version to write; with `faults` the ranks differ and this is ignored.
         on_progress: called with (ranks done, ranks in all).

@@ -1,6 +1,6 @@
-"""Runs a whole simulation: file names, what may be replaced, one rank after the other.
+"""Runs a whole simulation: names of files, checks for existing ones, one rank after the other.
 
-The file of a rank has its identity, setup, steps in order, teardown; filling it never looks at other ranks.
+The file of a rank has its identity, setup, steps in order, teardown; it is filled without data of other ranks.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _RANK_FILE = re.compile(r"rank\d+\.db(-wal|-shm|-journal)?")
 
 
 def simulate(options: JobOptions, progress: Callable[[int, int], None] | None = None) -> tuple[Path, ...]:
-    """Write the files of a simulated job, `rank0.db` and on, with zeros in front when there are over ten.
+    """Write the files of a simulated job, `rank0.db` and on, with leading zeros for more than ten.
 
     Args:
-        options: what to simulate.
+        options: the job.
         progress: called with ranks done and ranks in all, after each rank; in real time with seconds.
 
     Returns:
@@ -80,9 +80,9 @@ def _check_folder(options: JobOptions, paths: tuple[Path, ...]) -> None:
 
 
 LOST_EVENTS_TAG = "recorder_lost_events"
-"""Tag of the metadata by which `rocpd record` says how many events found no room."""
+"""Tag of the metadata with the number of events that `rocpd record` could not store."""
 
-_COMMUNICATORS = 0x5581A4C00000  # address of the first one: each process has its own
+_COMMUNICATORS = 0x5581A4C00000  # address of the first one; each process has different ones
 
 
 def _write_rank(path: Path, job: JobPlan, rank: RankPlan) -> None:
@@ -116,7 +116,7 @@ def _fill(file: Writer, job: JobPlan, rank: RankPlan) -> None:
 
 
 def _compute(stamp: Stamp, trace: TraceWriter, job: JobPlan, rank: RankPlan) -> None:
-    """Write setup, steps and teardown in order: ids must ascend for SQLite to append rather than search."""
+    """Write setup, steps and teardown in order, since SQLite appends rows only with ascending ids."""
     role, recorder = job.role(rank.number), Recording(job.options.rccl, job.planting)
     words, work = _words(job, rank), float(job.conditions.work[rank.number])
 
@@ -142,7 +142,7 @@ def _rounds(stamp: Stamp, columns: TemplateColumns, job: JobPlan, rank: RankPlan
 
 
 def _words(job: JobPlan, rank: RankPlan) -> dict[str, str]:
-    """Return what the arguments of RCCL's calls say of the rank's communicators."""
+    """Return the words that arguments of RCCL's calls contain for the rank's communicators."""
     words: dict[str, str] = {}
     for n, kind in enumerate(job.layout.communicators()):
         members = job.layout.group_of(rank.number, kind).members

@@ -1,8 +1,7 @@
-"""Decides everything about a job before a row is written: who runs where, whose clock says what, what is planted, and
-when each rank does everything in true time.
+"""Decides everything about a job before a row is written: places of ranks, clocks, planted facts, and the true time of
+everything that each rank does.
 
-This is the answer key, with which ranks met when and who came last: analyses are judged against it. Never touches the
-disk.
+With the meetings of ranks and the last of each, this is the answer key for analyses. Does not touch the disk.
 """
 
 from __future__ import annotations
@@ -29,13 +28,13 @@ class TrueCollective:
     """A collective of a group of two ranks or more.
 
     Args:
-        kind: what was done.
-        group: who took part.
+        kind: kind of the exchange.
+        group: its members.
         size: bytes.
-        step: in which step; None: before the first or after the last.
+        step: its step; None: before the first or after the last.
         starts: true time at which the kernel of each member starts [ns].
         ends: true time at which it ends [ns].
-        last: members that came last: several when they came within the jitter of each other.
+        last: members that came last: several if they came within the jitter of each other.
     """
 
     kind: ExchangeKind
@@ -54,7 +53,7 @@ class TrueCollective:
 
 @frozen
 class TrueTransfer:
-    """A transfer from one stage of a pipeline to another; starts and ends are true times of the two kernels [ns]."""
+    """A transfer between stages of a pipeline; `sent` and `received` are the true times of its two kernels [ns]."""
 
     sender: int
     receiver: int
@@ -65,9 +64,9 @@ class TrueTransfer:
 
 
 DISK_STATES: tuple[str, ...] = ("plain", "wal_header", "leftover_wal", "hot_journal")
-"""How a file lies on disk; all but `plain` occur only with faults.
+"""State of a file on disk; all but `plain` occur only with faults.
 
-`wal_header`: in WAL mode, closed well. `leftover_wal`, `hot_journal`: what a killed writer leaves.
+`wal_header`: in WAL mode, closed well. `leftover_wal`, `hot_journal`: with leftovers of a killed writer.
 """
 
 _PROCESS_ROOM = 4_000_000  # from the start of a process to its first call [ns]
@@ -75,7 +74,7 @@ _PROCESS_ROOM = 4_000_000  # from the start of a process to its first call [ns]
 
 @frozen
 class RankPlan:
-    """Where a rank runs and how its file is written.
+    """The place of a rank, and the form of its file.
 
     Args:
         start_ns: true time at which the process starts.
@@ -103,13 +102,13 @@ class JobPlan:
     """The truth about a job.
 
     Args:
-        layout: which ranks belong together.
+        layout: groups of ranks.
         steps: number of steps.
-        facts: what is planted, and whom it strikes.
+        facts: the planted facts with their targets.
         nodes: clocks, by node number.
-        ranks: their plans, by rank; those without GPU work come last.
-        conditions: how fast everything is.
-        timing: when everything happens in true time.
+        ranks: their plans, by rank; ranks without GPU work come last.
+        conditions: speeds of everything.
+        timing: true times of everything.
     """
 
     options: JobOptions
@@ -123,41 +122,41 @@ class JobPlan:
 
     @property
     def groups(self) -> tuple[RankGroup, ...]:
-        """Groups of two ranks or more, which have a communicator each."""
+        """Groups of two ranks or more; each has a communicator."""
         return self.layout.groups()
 
     @property
     def planting(self) -> Planting:
-        """The facts that were asked to be planted."""
+        """The facts to plant."""
         return planting_of(self.options)
 
     def fact(self, plant: Plant) -> PlantedFact | None:
-        """Return a planted fact, None when it isn't planted."""
+        """Return a planted fact, or None."""
         return next((fact for fact in self.facts if fact.plant is plant), None)
 
     def factor(self, plant: Plant) -> float:
-        """Return how much longer something takes by a planted fact, 1 when it isn't planted."""
+        """Return the factor on a duration by a planted fact; 1 if it is not planted."""
         fact = self.fact(plant)
         return fact.factor if fact else 1.0
 
     @property
     def straggler_rank(self) -> int | None:
-        """Rank whose GPU is slow throughout, None: none."""
+        """Rank with a slow GPU throughout, or None."""
         fact = self.fact(Plant.STRAGGLER)
         return fact.rank if fact else None
 
     @property
     def slow_step(self) -> int | None:
-        """Step in which all ranks are slow, None: none."""
+        """Step in which all ranks are slow, or None."""
         fact = self.fact(Plant.SLOW_STEP)
         return fact.steps[0] if fact else None
 
     def collectives(self) -> tuple[TrueCollective, ...]:
-        """Return all collectives of two ranks or more, round by round, in the order in which they are made."""
+        """Return all collectives of two ranks or more, round by round, in their order."""
         made = []
         for step, meeting, members, starts, ends in self._exchanges():
             if not meeting.exchange.peer and len(members) > 1:
-                # Two may end that far apart and go on at once: who is within it of the last came as late.
+                # Members may end this far apart and go on at once: one within it of the last is as late.
                 is_last = starts >= starts.max() - self.options.jitter * 1000
                 group = RankGroup(GroupKind(meeting.exchange.group), tuple(members.tolist()))
                 what = meeting.exchange.kind, group, meeting.exchange.size, step
@@ -166,7 +165,7 @@ class JobPlan:
         return tuple(made)
 
     def transfers(self) -> tuple[TrueTransfer, ...]:
-        """Return what the stages of a pipeline sent to each other, step by step."""
+        """Return the transfers between stages of a pipeline, step by step."""
         made = []
         for step, meeting, members, starts, ends in self._exchanges():
             if meeting.exchange.peer and step is not None:
@@ -176,7 +175,7 @@ class JobPlan:
         return tuple(made)
 
     def role(self, rank: int) -> Role:
-        """Return what the calls of a rank that computes depend on."""
+        """Return the role of a rank that computes, on which its calls depend."""
         return Role(self.options.profile, self.layout, self.layout.stage(rank), self.planting)
 
     def life(self, rank: int) -> Iterator[tuple[Template, Ints]]:
@@ -199,12 +198,12 @@ class JobPlan:
 
 
 def planting_of(options: JobOptions) -> Planting:
-    """Return what was asked to be planted, and whether many counters are recorded."""
+    """Return the facts to plant, and whether many counters are recorded."""
     return Planting(parse(options.plant).sizes, options.counters == CounterSet.MANY)
 
 
 def plan(options: JobOptions) -> JobPlan:
-    """Decide everything that is planted in a job; equal options give an equal plan.
+    """Plan a whole job; equal options give an equal plan.
 
     Raises:
         UsageError: the options make no sense.
@@ -256,7 +255,7 @@ def _step_program(roles: tuple[Role, ...], special: bool) -> RoundProgram:
 
 
 def _with_steps(node: int, clock: NodeClock, facts: tuple[PlantedFact, ...], times: Timing) -> NodeClock:
-    """Return the clock of a node with the jump that is planted, at the start of its step."""
+    """Return the clock of a node with its planted jump, at the start of the struck step."""
     for fact in facts:
         if fact.plant is Plant.CLOCK_STEP and fact.node == node:
             at = int(times.anchors[fact.steps[0] + 1, :, 0].min())
@@ -277,7 +276,7 @@ def _rank_plan(
         node=node,
         local_rank=local_rank,
         local_size=places.count(node),
-        # The same on every node, as in containers: a pid is no identity.
+        # The same on every node, as in containers: a pid does not identify a process.
         pid=base_pid + 7 * local_rank,
         guid=_guid(random, int(nodes[node].local(np.array([start]))[0])),
         start_ns=start,
@@ -290,7 +289,7 @@ def _rank_plan(
 
 
 def _guid(random: np.random.Generator, init_ns: int) -> str:
-    """Return a GUID as rocprofv3 forms it: milliseconds of its clock, then version, variant and chance."""
+    """Return a GUID in rocprofv3's form: milliseconds of its clock, then version, variant and random bits."""
     millis = f"{init_ns // 1_000_000:012x}"
     low, mid, high = (int(x * 2**16) for x in random.random(3))
     variant = 0x8000 | int(random.random() * 2**14)

@@ -1,4 +1,4 @@
-"""The kernels that simulated jobs run, which stand in `data/kernels.toml`. Never decides when one runs."""
+"""The kernels of simulated jobs, from `data/kernels.toml`. Has no times of runs."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from rocpd.base import frozen
 from rocpd.simulator.options import Plant, Planting
 
 SMALL_MICROS = 3.0
-"""How long a kernel takes where work is cut into small ones [us]."""
+"""Duration of the pieces if work is cut into small kernels [us]."""
 
 JITTER = 0.06
-"""By what part of its duration, at most, a run is shorter."""
+"""Largest share by which a run is shorter than its typical duration."""
 
 HOTTEST = {"llm": "gemm_nt", "gemm": "bmm", "hpc": "smooth"}
-"""Profile -> key of the kernel that takes most time."""
+"""Profile -> key of the kernel with most time."""
 
 _TILE = re.compile(r"((?:MT|IL[ij]|<))\d+")  # of Tensile, and the first argument of a template
 _OF_EXPERTS = "sendrecv"
@@ -35,18 +35,18 @@ class Kernel:
     Args:
         key: short name within the simulator.
         mangled: symbol name without `.kd`.
-        display: demangled name; in the table only where it differs from `mangled`.
+        display: demangled name; stored only if it differs from `mangled`.
         micros: typical duration [us].
         grid: work-items in x, y and z.
         block: work-items per work-group in x, y and z.
         lds: static LDS per work-group [bytes].
         scratch: static scratch per work-item [bytes].
         registers: scalar, vector and accumulation registers.
-        module: loaded as a module by a library, launched without a call configuration.
-        math: unit that does most of its arithmetic, as the counter of `samples` is called: MFMA_BF16, F32 or F64.
+        module: whether a library loads it as a module, and launches it without a call configuration.
+        math: unit of most of its arithmetic, named as in the counters of `samples`: MFMA_BF16, F32 or F64.
         flops: floating-point operations of a run.
         reads: bytes that a run reads from the GPU's memory.
-        writes: bytes that it writes.
+        writes: bytes that a run writes to it.
     """
 
     key: str
@@ -66,7 +66,7 @@ class Kernel:
 
     @property
     def communicates(self) -> bool:
-        """Whether it is RCCL's."""
+        """Whether it is a kernel of RCCL."""
         return self.key in ("nccl", _OF_EXPERTS)
 
     @property
@@ -82,13 +82,13 @@ class Kernel:
         return x * y * z * -(-self.block[0] * self.block[1] * self.block[2] // 64)
 
     def larger(self, factor: float) -> Kernel:
-        """Return the kernel with so much more work on a larger grid."""
+        """Return the kernel with `factor` times the work on a larger grid."""
         groups = max(1, round(self.groups[0] * factor))
         sizes = {name: getattr(self, name) * factor for name in ("flops", "reads", "writes")}
         return replace(self, grid=(groups * self.block[0], *self.grid[1:]), **sizes)
 
     def cut(self) -> Kernel:
-        """Return a small kernel that does what this one does in so short a time."""
+        """Return a small kernel with the part of this one's work that fits into its short time."""
         share = min(1.0, SMALL_MICROS / self.micros)
         sizes = {name: getattr(self, name) * share for name in ("flops", "reads", "writes")}
         return replace(self, micros=self.micros * share, **sizes)
@@ -110,7 +110,7 @@ KERNEL_IDS: dict[str, int] = {kernel.key: i for i, kernel in enumerate(KERNELS, 
 
 @functools.cache
 def kernels_of(profile: str, planting: Planting, has_experts: bool = False) -> Mapping[str, Kernel]:
-    """Return the kernels by key, in the order of `KERNELS`, as what is planted changes them."""
+    """Return the kernels by key, in the order of `KERNELS`, changed by planted facts."""
     kernels = {kernel.key: kernel for kernel in KERNELS if has_experts or kernel.key != _OF_EXPERTS}
     if Plant.SMALL_KERNELS in planting:
         kernels = {key: kernel if kernel.communicates else kernel.cut() for key, kernel in kernels.items()}
@@ -123,7 +123,7 @@ def kernels_of(profile: str, planting: Planting, has_experts: bool = False) -> M
 
 
 def _changed(hot: Kernel, planting: Planting) -> Kernel:
-    """Return the hottest kernel as another version of the program has it."""
+    """Return the hottest kernel in another version of the program."""
     hot = replace(hot, micros=hot.micros * (1 + planting.size(Plant.SLOW_KERNEL, 0) / 100))
     more = 1 + planting.size(Plant.LARGER_GRIDS, 0) / 100
     hot = replace(hot.larger(more), micros=hot.micros * more) if more > 1 else hot

@@ -1,8 +1,8 @@
-"""Writes a simulated rank as PyTorch's profiler would have seen it: a second recording of the same run.
+"""Writes a simulated rank as a trace of PyTorch's profiler: a second recording of the same run.
 
-Each call that launches lies in an operator, a collective in `record_param_comms`, and ranges of the program are
-annotations; the GPU's times are those of the file, by a clock that differs and drifts. What the rank's file lacks, the
-trace lacks; it may lack more. Never changes the file.
+Each launching call lies in an operator, a collective in `record_param_comms`, and ranges of the program are
+annotations; the GPU's times are those of the file, by a clock with another origin and a drift. The trace lacks all that
+the rank's file lacks, and may lack more. Does not change the file.
 https://github.com/pytorch/kineto, format of torch.profiler's export_chrome_trace
 """
 
@@ -24,8 +24,8 @@ from rocpd.base import by_key, frozen
 from rocpd.base.output import complete_or_nothing
 from rocpd.facts.cxx import bare_name
 
-_BASE_NS = 1_700_000_000_000_000_000  # of the clock of the trace
-_PPM = 12  # by which it drifts
+_BASE_NS = 1_700_000_000_000_000_000  # origin of the clock of the trace
+_PPM = 12  # its drift
 _OPERATORS = (("Cijk", "aten::mm"), ("Fmha", "aten::_flash_attention_forward"), ("nccl", "c10d::allreduce_"),
               ("norm", "aten::native_layer_norm"), ("reduce", "aten::sum"))  # fmt: skip
 _COLLECTIVES = {"ncclAllReduce": "allreduce", "ncclAllGather": "_allgather_base", "ncclSend": "send",
@@ -37,14 +37,14 @@ _COPIES = {"HOST_TO_DEVICE": ("HtoD", "Host -> Device"), "DEVICE_TO_HOST": ("Dto
 
 @frozen
 class KinetoOptions:
-    """How the second recording differs.
+    """The differences of the second recording.
 
     Args:
         lost: share of the dispatches that it lacks.
         first, last: it has dispatches between these shares of the run.
-        seed: which dispatches are lost.
-        groups: ranks of the communicators of the rank, in the order in which it makes them; none: as older versions of
-            PyTorch, it says nothing of collectives.
+        seed: for the choice of lost dispatches.
+        groups: ranks of the communicators of the rank, in the order of their creation; empty: it has no data on
+            collectives, as with older versions of PyTorch.
     """
 
     lost: float = 0.0
@@ -60,7 +60,7 @@ def write_kineto(rank: Path, out: Path, options: KinetoOptions | None = None, *,
     Args:
         rank: a file that `simulate` wrote.
         out: `.json.gz`.
-        options: how it differs; None: it has everything.
+        options: its differences; None: none.
         force: replace an existing file.
 
     Raises:
@@ -90,11 +90,11 @@ class _Trace:
         return self._connection.execute(sql).fetchall()
 
     def _in_part(self, sql: str) -> list[Any]:
-        """Return the rows whose third column is a time in the part of the run that the trace is of."""
+        """Return the rows whose third column is a time in the recorded part of the run."""
         return [row for row in self._rows(sql) if self._from <= row[2] <= self._to]
 
     def job(self) -> dict[str, Any]:
-        """Return which rank of the job it is."""
+        """Return the place of the rank in the job."""
         known = json.loads(self._environment)
         return {"backend": "nccl", "rank": int(known["RANK"]), "world_size": int(known["WORLD_SIZE"])}
 
@@ -124,13 +124,13 @@ class _Trace:
             until[thread] = max(end, until.get(thread, 0))
 
     def _operator(self, kernel: str, thread: int, call: tuple[int, int], before: int) -> dict[str, Any]:
-        """Return the operator around a call, begun between the call before and this one."""
+        """Return the operator around a call; it begins between the previous call and this one."""
         name = next((operator for word, operator in _OPERATORS if word in kernel), "aten::add")
         start = call[0] - min(2000, max(0, call[0] - before) // 2)
         return self._event("cpu_op", name, (self._pid, thread), (start, call[1]), {"Input Dims": [[128, 256]]})
 
     def _of_collectives(self) -> Iterator[dict[str, Any]]:
-        """Yield operators for each collective, and for each group of sends and receives, which are one."""
+        """Yield operators for each collective; a group of sends and receives is one collective."""
         calls = self._rccl()
         addresses = {call[-1]["comm"] for call in calls if "comm" in call[-1]}
         groups = dict(zip(sorted(addresses, key=lambda text: int(text, 16)), self._options.groups, strict=False))
@@ -152,7 +152,7 @@ class _Trace:
         rows = self._in_part("""
             SELECT name, tid, start, "end", event_id FROM regions
             WHERE name GLOB 'nccl*' AND duration >= 0 AND start > 0 ORDER BY tid, start, id""")
-        # No index leads to arguments by their event: all are read, once.
+        # There is no index on the events of arguments: all are read, once.
         given = self._rows("SELECT event_id, name, value FROM rocpd_arg")
         arguments = by_key((event, (name, value)) for event, name, value in given)
         return [(*row, dict(arguments.get(event, ()))) for *row, event in rows]
@@ -164,7 +164,7 @@ class _Trace:
             WHERE category = 'MARKER_CORE_RANGE_API' AND duration >= 0 AND start > 0 ORDER BY start, id""")
 
     def _kernels(self) -> Iterator[tuple[Any, ...]]:
-        """Yield stack id, name, start, end, agent and stream of the dispatches that the trace has."""
+        """Yield stack id, name, start, end, agent and stream of the dispatches in the trace."""
         rows = self._in_part("""
             SELECT stack_id, name, start, "end", agent_type_index, stream_id FROM kernels
             WHERE duration >= 0 AND start > 0 ORDER BY start, id""")
@@ -195,7 +195,7 @@ class _Trace:
 
 
 def _arguments(calls: list[tuple[Any, ...]], members: tuple[int, ...]) -> dict[str, Any]:
-    """Return what `record_param_comms` says of calls that are one collective; those of several are an all-to-all."""
+    """Return the arguments of `record_param_comms` for the calls of a collective; several calls are an all-to-all."""
     name, *_, first = calls[0]
     sent = [int(each[-1]["count"]) for each in calls if each[0] == "ncclSend"] if len(calls) > 1 else []
     count = sum(sent) or int(first.get("count", first.get("sendcount", 0)))

@@ -1,8 +1,7 @@
-"""The ranks that belong together: tensor, data, expert and pipeline parallelism, and the groups that they form; and
-on which node each is.
+"""The groups of ranks in tensor, data, expert and pipeline parallelism; and the node of each rank.
 
-Ranks are numbered as Megatron numbers them: tensor parallelism fastest, then data, then pipeline; those that share
-experts follow each other among those that share the data. Knows no times.
+Ranks are numbered as in Megatron: tensor parallelism fastest, then data, then pipeline; ranks that share experts are
+neighbours among the ranks that share the data. Knows no times.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from rocpd.simulator.options import JobOptions
 
 
 class GroupKind(StrEnum):
-    """Kinds of groups of ranks; each group has a communicator of its own."""
+    """Kinds of groups of ranks; each group has a communicator."""
 
     WORLD = "world"
     DATA = "dp"
@@ -42,13 +41,13 @@ class ExchangeRequest:
     """The exchange that a rank asks for.
 
     Args:
-        kind: what is done.
-        group: the kind of group that does it.
+        kind: kind of the exchange.
+        group: kind of its group.
         size: bytes.
         blocks: whether the computation waits for it.
         peer: stages to the partner of a send or receive, -1 or 1.
         connects: whether the group sets up its connections first.
-        members: ranks that an all-to-all sends to.
+        members: number of ranks in an all-to-all.
     """
 
     kind: ExchangeKind
@@ -67,7 +66,7 @@ class ExchangeRequest:
 
 @frozen
 class RankGroup:
-    """Ranks that share a communicator, in their order in it."""
+    """Ranks that share a communicator, in its order."""
 
     kind: GroupKind
     members: tuple[int, ...]
@@ -75,9 +74,9 @@ class RankGroup:
 
 @frozen
 class Layout:
-    """How many ranks share the data, the layers and each layer; `dp * tp * pp` is the number of ranks that compute.
+    """Numbers of ranks that share the data, the layers and each layer; `dp * tp * pp` ranks compute.
 
-    Of those that share the data, every `ep` share the experts.
+    Every `ep` of the ranks that share the data share the experts.
     """
 
     dp: int
@@ -87,16 +86,16 @@ class Layout:
 
     @property
     def ranks(self) -> int:
-        """Ranks that compute."""
+        """Number of ranks that compute."""
         return self.dp * self.tp * self.pp
 
     @property
     def gradients(self) -> GroupKind:
-        """Who adds up gradients: where all ranks do, they use the communicator of all."""
+        """The group that adds up gradients: if all ranks do, the communicator of all."""
         return GroupKind.WORLD if self.dp == self.ranks else GroupKind.DATA
 
     def size(self, kind: GroupKind) -> int:
-        """Return how many ranks a group of a kind has."""
+        """Return the number of ranks in a group of a kind."""
         sizes = {GroupKind.DATA: self.dp, GroupKind.TENSOR: self.tp, GroupKind.PIPELINE: self.pp}
         return sizes.get(kind, self.ep if kind is GroupKind.EXPERT else self.ranks)
 
@@ -110,12 +109,12 @@ class Layout:
         return slice(stage * size, (stage + 1) * size)
 
     def communicators(self) -> tuple[GroupKind, ...]:
-        """Return the kinds of communicators that a rank makes: that of all ranks, and those that divide them."""
+        """Return the kinds of communicators of a rank: that of all ranks, and those that divide them."""
         divided = (GroupKind.DATA, GroupKind.TENSOR, GroupKind.PIPELINE, GroupKind.EXPERT)
         return (GroupKind.WORLD, *(kind for kind in divided if self.has(kind)))
 
     def has(self, kind: GroupKind) -> bool:
-        """Whether there are groups of a kind; gradients of all ranks need none of their own."""
+        """Whether there are groups of a kind; gradients of all ranks need no extra group."""
         is_of_all = kind is GroupKind.DATA and self.gradients is GroupKind.WORLD
         return kind is GroupKind.WORLD or (self.size(kind) > 1 and not is_of_all)
 
@@ -148,11 +147,11 @@ def _members(layout: Layout, kind: GroupKind) -> Ints:
 
 
 def layout_of(options: JobOptions) -> Layout:
-    """Return which ranks of a job belong together."""
+    """Return the groups of the ranks of a job."""
     return Layout(options.ranks // (options.tp * options.pp), options.tp, options.pp, options.ep)
 
 
 def places_of(options: JobOptions) -> list[int]:
-    """Return the node of each rank: those that compute in blocks, then those that don't in turn."""
+    """Return the node of each rank: ranks that compute in blocks, then the others in turn."""
     computing = [rank * options.nodes // options.ranks for rank in range(options.ranks)]
     return computing + [n % options.nodes for n in range(options.idle_ranks)]

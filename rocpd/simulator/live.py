@@ -1,10 +1,10 @@
-"""Writes a simulated job in real time: each row when its time has come, as the recorder writes it.
+"""Writes a simulated job in real time: each row at its time, as the recorder writes it.
 
-The job is simulated as always, into a folder for a while, and played from there: a transaction per rank at least every
+The job is simulated as always, into a temporary folder, and played from there: a transaction per rank at least every
 half a second, and the state file beside the database. One loop writes all ranks.
 
-An incident stops the job: which rank stops where, and who then waits for it, is pure arithmetic over the exchanges that
-each rank makes. A rank whose partner does not come stops at that exchange, and so do those that wait for it, until
+An incident stops the job: the stops of ranks, and of those that wait for them, follow by arithmetic from the exchanges
+of each rank. A rank whose partner does not come stops at that exchange, and so do the ranks that wait for it, until
 nothing changes.
 """
 
@@ -37,11 +37,11 @@ from rocpd.simulator.script import Exchange, elements_of
 from rocpd.simulator.stamp import end_of, identity_of
 
 NEVER = 2**62
-"""A time that does not come [ns]."""
+"""A time that is never reached [ns]."""
 
 
 class Incident(StrEnum):
-    """Incidents of a job that runs."""
+    """Incidents of a running job."""
 
     STALL = "stall"
     KILL = "kill"
@@ -60,12 +60,12 @@ class Happening:
 
 @frozen
 class GroupKey:
-    """Who exchanges: the ranks of a communicator, or of one direction between two of them; in order.
+    """The partners of exchanges: the ranks of a communicator, or of one direction between two of them; in order.
 
     Args:
         name: for people.
         members: ranks.
-        is_pair: whether the first sends to the second.
+        is_pair: whether the first rank sends to the second.
     """
 
     name: str
@@ -75,7 +75,7 @@ class GroupKey:
 
 @frozen
 class MadeExchange:
-    """One exchange of a rank: when it was called, when its kernel ran [ns of the rank's clock]."""
+    """One exchange of a rank: times of its call and of its kernel [ns of the rank's clock]."""
 
     name: str
     bytes: int
@@ -86,14 +86,14 @@ class MadeExchange:
 
 @frozen
 class Halt:
-    """When host and GPU of a rank come no further, and when its rows end [ns of its clock].
+    """The times at which host and GPU of a rank stop, and its rows end [ns of its clock].
 
     Args:
-        host: calls that end later are not made.
-        device: work that ends later is not done.
-        rows: nothing is written later.
+        host: later ends of calls do not happen.
+        device: later ends of work do not happen.
+        rows: later rows are not written.
         dies: whether its process is gone from then on.
-        instead: the exchange that it called out of order, and which.
+        instead: the exchange that it called out of order, with its group.
     """
 
     host: int = NEVER
@@ -108,10 +108,10 @@ Exchanges = Mapping[GroupKey, Sequence[MadeExchange]]
 
 
 def parse_incident(text: str, ranks: int, steps: int, seed: int) -> Happening | None:
-    """Return what `stall=5` asks for: the incident, the step, and by the seed the rank; `none` is nothing.
+    """Return the incident, step and rank for a text such as `stall=5`; the rank follows from the seed; `none`: None.
 
     Raises:
-        UsageError: an unknown incident, or a step that the job does not have.
+        UsageError: the incident is unknown, or the job does not have the step.
     """
     name, _, step = text.partition("=")
     if name == "none":
@@ -124,12 +124,12 @@ def parse_incident(text: str, ranks: int, steps: int, seed: int) -> Happening | 
 
 
 def spread(halts: dict[int, Halt], exchanges: Mapping[int, Exchanges], waits: Mapping[int, Sequence[int]]) -> None:
-    """Let all who wait for a rank that has halted halt too.
+    """Let all ranks halt that wait for a halted rank.
 
     Args:
-        halts: of every rank; changed.
-        exchanges: of every rank.
-        waits: when each rank begins to wait for its GPU [ns], in order.
+        halts: halts of every rank; changed.
+        exchanges: exchanges of every rank.
+        waits: times at which each rank begins to wait for its GPU [ns], in order.
     """
     keys = {key for of_rank in exchanges.values() for key in of_rank}
     changed = True
@@ -150,7 +150,7 @@ def _comes(operation: MadeExchange, halt: Halt) -> bool:
 
 
 def _first_missing(key: GroupKey, halts: Mapping[int, Halt], exchanges: Mapping[int, Exchanges]) -> int:
-    """Return the number of the first exchange that some member does not come to, `NEVER`: all come to all."""
+    """Return the number of the first exchange that some member does not reach, `NEVER` if all reach all."""
     return min(
         next((n for n, operation in enumerate(exchanges[rank][key]) if not _comes(operation, halts[rank])), NEVER)
         for rank in key.members
@@ -158,7 +158,7 @@ def _first_missing(key: GroupKey, halts: Mapping[int, Halt], exchanges: Mapping[
 
 
 def _waiting(halt: Halt, operation: MadeExchange, waits: Sequence[int]) -> Halt:
-    """Return where a rank halts that waits in an exchange: its GPU there, its host where it waits for the GPU next."""
+    """Return the halt of a rank that waits in an exchange: its GPU there, its host at its next wait for the GPU."""
     device = min(halt.device, operation.started)
     begins = next((start for start in waits if start >= operation.called), NEVER)
     host = min(halt.host, max(begins + 1, operation.called + 1))
@@ -166,7 +166,7 @@ def _waiting(halt: Halt, operation: MadeExchange, waits: Sequence[int]) -> Halt:
 
 
 TICK = 0.25
-"""Between two commits of a rank [s]."""
+"""Time between two commits of a rank [s]."""
 
 _PATIENCE_MS = 10_000
 _DEVICE = ("rocpd_kernel_dispatch", "rocpd_memory_copy", "rocpd_graph_launch")
@@ -188,13 +188,13 @@ def play(
     """Write the files of a simulated job in real time; return when it has ended, or has hung for `hold` seconds.
 
     Args:
-        job: what to simulate; its option `live` is how many times as fast as real time.
+        job: the job; its option `live` is the speed relative to real time.
         paths: the files to write.
         write: simulates a job at once.
         progress: called with seconds played and seconds in all.
 
     Raises:
-        UsageError: the options make no sense together.
+        UsageError: the options contradict each other.
         OutputError: a file cannot be written.
     """
     options = job.options
@@ -214,7 +214,7 @@ def play(
 
 
 def _run(job: JobPlan, players: list[Player], progress: Callable[[int, int], None] | None) -> None:
-    """Play until all have ended, or hang for as long as asked."""
+    """Play until all ranks have ended, or hang for the time asked for."""
     speed, began = float(job.options.live or 1.0), time.monotonic()
     first = min(rank.start_ns for rank in job.ranks)
     length = max(end_of(job, rank) for rank in job.ranks) - first + 100_000_000
@@ -235,7 +235,7 @@ def _run(job: JobPlan, players: list[Player], progress: Callable[[int, int], Non
 
 
 def _halt(job: JobPlan, players: list[Player], happening: Happening | None) -> None:
-    """Decide where each rank halts."""
+    """Decide the halt of each rank."""
     halts = {player.rank.number: Halt() for player in players}
     if happening is not None:
         victim = players[happening.rank]
@@ -276,11 +276,11 @@ class Player:
 
     @property
     def hangs(self) -> bool:
-        """Whether the rank comes no further at some time."""
+        """Whether the rank halts at some time."""
         return self.halt.host < NEVER
 
     def struck(self, happening: Happening, step_start: int) -> Halt:
-        """Return where the rank halts that an incident strikes in the step that starts at a true time [ns]."""
+        """Return the halt of the rank that an incident strikes, in the step that starts at a true time [ns]."""
         start = int(self._clock.local(np.array([step_start]))[0])
         if happening.incident is Incident.MISMATCH:
             return _mismatch(self.exchanges, start)
@@ -294,7 +294,7 @@ class Player:
         return Halt(at, rows=at, dies=True) if happening.incident is Incident.KILL else Halt(at)
 
     def play(self, true: int) -> None:
-        """Write what has ended until a true time [ns], and the state at that time."""
+        """Write the rows that have ended by a true time [ns], and the state at that time."""
         if true < self.rank.start_ns:
             return
         now = int(self._clock.local(np.array([true]))[0])
@@ -308,11 +308,11 @@ class Player:
         self._write_state(state, now)
 
     def _begin(self, now: int) -> tuple[apsw.Connection, StateWriter]:
-        """Make the file with everything but events, and the state file."""
+        """Create the file with everything but events, and the state file."""
         with as_output_error(self.path), complete_or_nothing(self.path, self._job.options.force) as temporary:
             shutil.copyfile(self._blank, temporary)
         connection = apsw.Connection(str(self.path))
-        connection.set_busy_timeout(_PATIENCE_MS)  # readers of the running job hold it up
+        connection.set_busy_timeout(_PATIENCE_MS)  # readers of the running job delay it
         connection.pragma("journal_mode", self._job.options.live_journal)
         connection.pragma("synchronous", 0)
         connection.execute(f"ATTACH {quote_text(str(self._file))} AS done")
@@ -356,14 +356,14 @@ class Player:
         state.thread(0, tid=main, call=operation.name, since=operation.called, group=group_id(key))
 
     def _open_calls(self, at: int) -> Iterator[tuple[int, str, int]]:
-        """Yield each thread and the outermost call of a runtime that it is in, "" and 0: none."""
+        """Yield for each thread its outermost open call of a runtime, or "" and 0."""
         threads: list[Any] = self.source.execute("SELECT id FROM rocpd_info_thread ORDER BY id").fetchall()
         for (tid,) in threads:
             call: Any = next(self.source.execute(_OPEN_CALL, (tid, at, at - _LONGEST_NS, at)), ("", 0))
             yield int(tid), *call
 
     def end(self, hangs: bool) -> None:
-        """End the process, unless the job hangs: then its files stay as they are when everything is killed."""
+        """End the process, unless the job hangs: then its files stay as if everything was killed."""
         if self._open is None:
             return
         connection, state = self._open
@@ -396,12 +396,12 @@ def _group(key: GroupKey, rank: int, operations: Any, host: int, device: int) ->
 
 
 def group_id(key: GroupKey) -> int:
-    """Return a number of a group that is the same in all of its members."""
+    """Return a number for a group that is the same in all of its members."""
     return int.from_bytes(blake2b(repr(key).encode(), digest_size=8).digest(), "little")
 
 
 def _mismatch(exchanges: Exchanges, start: int) -> Halt:
-    """Return the halt of a rank that calls an exchange of another group, or another one, than its partners do."""
+    """Return the halt of a rank that calls another exchange than its partners, of this group or of another one."""
     groups = [key for key in exchanges if not key.is_pair and len(key.members) > 1]
     due = min(
         ((exchange.called, key, exchange) for key in groups for exchange in exchanges[key] if exchange.called > start),
@@ -416,7 +416,7 @@ def _mismatch(exchanges: Exchanges, start: int) -> Halt:
 
 
 def _put_in_order(connection: apsw.Connection, suffix: str) -> None:
-    """Number the events of a finished file in the order in which they end: table `played`."""
+    """Number the events of a finished file in the order of their ends: table `played`."""
     here = _tables(connection, suffix)
     parts = [f'SELECT event_id AS event, "end" AS time, 0 AS device FROM {base}' for base in _HOST]  # noqa: S608
     parts += [f'SELECT event_id, "end", 1 FROM {base}' for base in _DEVICE if base in here]  # noqa: S608
@@ -439,7 +439,7 @@ def _put_in_order(connection: apsw.Connection, suffix: str) -> None:
 
 
 def _tables(connection: apsw.Connection, suffix: str) -> dict[str, list[str]]:
-    """Return the columns of the tables that a rank has, by their base names."""
+    """Return the columns of the tables of a rank, by their base names."""
     names = [n for (n,) in connection.execute("SELECT name FROM main.sqlite_master WHERE type = 'table'")]
     of_rank = [n for n in names if n.endswith(suffix)]
     return {
@@ -461,7 +461,7 @@ def _empty(path: Path, suffix: str) -> None:
 
 
 def _statements(connection: apsw.Connection, suffix: str) -> Iterator[str]:
-    """Yield the statements that play a range of events: its two ends, then the last times of host and GPU."""
+    """Yield the statements that play a range of events; parameters: its ends, then the last times of host and GPU."""
     due = "p.id > ?1 AND p.id <= ?2 AND p.launched <= ?3 AND (p.device = 0 OR p.time <= ?4)"
     for base, columns in _tables(connection, suffix).items():
         if base not in (*_OF_EVENTS, "rocpd_event"):
@@ -477,7 +477,7 @@ def _statements(connection: apsw.Connection, suffix: str) -> Iterator[str]:
 
 
 def exchanges_of(job: JobPlan, rank: RankPlan) -> Exchanges:
-    """Return the exchanges of a rank by group, in the order of its calls; none where these are not recorded."""
+    """Return the exchanges of a rank by group, in the order of its calls; empty if they are not recorded."""
     if job.options.rccl == Rccl.NONE or Plant.NO_HIP_TRACE in job.planting:
         return {}
     exchanges: list[tuple[ExchangeRequest, str]] = []
@@ -508,7 +508,7 @@ def _group_key(layout: Layout, rank: int, request: ExchangeRequest) -> GroupKey:
 
 
 def _ranks(members: tuple[int, ...]) -> str:
-    """Return ranks in few words: `0-7`, or `0,2,4`.
+    """Return ranks as short text: `0-7`, or `0,2,4`.
 
     >>> _ranks((0, 1, 2)), _ranks((1, 3)), _ranks((0, 4, 8, 12, 16))
     ('0-2', '1,3', '0,4…16')
@@ -519,6 +519,6 @@ def _ranks(members: tuple[int, ...]) -> str:
 
 
 def waits_of(connection: apsw.Connection) -> list[int]:
-    """Return when a rank begins to wait for its GPU [ns], in order."""
+    """Return the times at which a rank begins to wait for its GPU [ns], in order."""
     text = "SELECT start FROM regions WHERE name IN ('hipStreamSynchronize', 'hipDeviceSynchronize') ORDER BY start"
     return [int(start) for (start,) in connection.execute(text)]

@@ -1,7 +1,7 @@
-"""The options of a simulated job, each field declares its own; the facts that can be planted in it; and the refusal of
-what makes no sense.
+"""The options of a simulated job, each declared by its field; the facts that can be planted in it; and the check of
+the options.
 
-Never touches the disk. Imports nothing heavy: help lists it.
+Does not touch the disk. Imports nothing heavy, since help needs it.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from rocpd.base.option import REQUIRED, Heading, Option, declare, options_of, pl
 from rocpd.schema.versions import LATEST, VERSIONS
 
 INTERMITTENT_EVERY = 5
-"""Of so many steps the intermittent rank is slow in one."""
+"""The intermittent rank is slow in one of this many steps."""
 
 SLOW_COLLECTIVES_EVERY = 4
-"""Of so many steps one has slow transfers."""
+"""One of this many steps has slow transfers."""
 
 
 class Plant(StrEnum):
     """Facts that can be planted.
 
     Attributes:
-        meaning: what it does; `{}` stands for its size.
-        usual: how large it is unless the options say otherwise; 0: it has no size.
+        meaning: its effect; `{}` stands for its size.
+        usual: default size; 0: it has no size.
         most: the largest size.
     """
 
@@ -35,7 +35,7 @@ class Plant(StrEnum):
     most: float
 
     def __new__(cls, name: str, meaning: str = "", usual: float = 0.0, most: float = 1e6) -> Plant:
-        """Make a fact of its name and what it is."""
+        """Make a fact from its name and properties."""
         plant = str.__new__(cls, name)
         plant._value_, plant.meaning, plant.usual, plant.most = name, meaning, usual, most
         return plant
@@ -93,7 +93,7 @@ class Plant(StrEnum):
 
 @frozen
 class Planting:
-    """The facts to be planted: (plant, size), in the order of `Plant`; and whether many counters are recorded."""
+    """The facts to plant: (plant, size), in the order of `Plant`; and whether many counters are recorded."""
 
     sizes: tuple[tuple[Plant, float], ...] = ()
     counts_much: bool = False
@@ -102,18 +102,18 @@ class Planting:
         return any(plant is other for other, _ in self.sizes)
 
     def size(self, plant: Plant, otherwise: float) -> float:
-        """Return how large a plant is, `otherwise` when it is not planted."""
+        """Return the size of a plant, `otherwise` if it is not planted."""
         return next((size for other, size in self.sizes if other is plant), otherwise)
 
 
 def parse(text: str) -> Planting:
-    """Return what `straggler=10,slow-step` asks for; `none` is nothing.
+    """Return the facts in a text such as `straggler=10,slow-step`; `none` stands for no facts.
 
     >>> parse("slow-step, straggler=10").sizes
     ((<Plant.STRAGGLER: 'straggler'>, 10.0), (<Plant.SLOW_STEP: 'slow-step'>, 90.0))
 
     Raises:
-        UsageError: an unknown name, a name given again, or a size that makes no sense.
+        UsageError: a name is unknown or repeated, or a size makes no sense.
     """
     words = [word.strip() for word in text.split(",") if word.strip()]
     if words == ["none"]:
@@ -149,7 +149,7 @@ def _size(plant: Plant, text: str) -> float:
 
 
 def listing() -> str:
-    """Return the plants and their usual sizes as help has them."""
+    """Return the plants and their default sizes for help."""
     return ", ".join(f"{plant}={plant.usual:g}" if plant.usual else plant.value for plant in Plant)
 
 
@@ -162,7 +162,7 @@ class Workload(StrEnum):
 
 
 class Rccl(StrEnum):
-    """How much of RCCL's calls is recorded: none, all but the sizes of communicators, everything."""
+    """The recorded part of RCCL's calls: none, all but the sizes of communicators, everything."""
 
     NONE = "none"
     CALLS = "calls"
@@ -174,7 +174,7 @@ PROFILES: tuple[str, ...] = tuple(workload.value for workload in Workload)
 
 
 class CounterSet(StrEnum):
-    """How many hardware counters are recorded: those of operations and bytes, or what panels and advice ask for."""
+    """Sets of hardware counters: for operations and bytes, or for all panels and advice."""
 
     FEW = "few"
     MANY = "many"
@@ -190,9 +190,9 @@ class Journal(StrEnum):
 DEFAULT_STEPS = 10
 DEFAULT_PLANT = "straggler,slow-step"
 MOST_NOISE = 20.0
-"""Largest standard deviation of what a rank computes in a step [%]."""
+"""Largest standard deviation of the compute time of a rank in a step [%]."""
 MOST_MEMORY = 0.99
-"""Largest correlation of that from one step to the next."""
+"""Largest correlation of this deviation from one step to the next."""
 
 
 _of_layout, _of_timing = partial(declare, heading=Heading.LAYOUT), partial(declare, heading=Heading.TIMING)
@@ -200,7 +200,7 @@ _of_layout, _of_timing = partial(declare, heading=Heading.LAYOUT), partial(decla
 
 @frozen
 class JobOptions:
-    """The job to simulate: the arguments of `rocpd.simulate`, which says what each means."""
+    """The job to simulate: the arguments of `rocpd.simulate`, whose docstring explains them."""
 
     out: Path = plain(
         REQUIRED,
@@ -275,7 +275,7 @@ def check(options: JobOptions) -> None:
     """Refuse impossible jobs.
 
     Raises:
-        UsageError: naming the option and what it may be.
+        UsageError: it names the option and its possible values.
     """
     for option in options_of(JobOptions):
         _check_value(option, getattr(options, option.name))

@@ -1,6 +1,6 @@
-"""Counters and sampled values: their rows and tracks, and values that follow from the work of kernels.
+"""Counters and sampled values: their rows and tracks, and their values for the work of kernels.
 
-A table of facts. What a counter of a kernel says follows from the kernel's work, and cycles from how long it ran.
+A table of facts. Values of a kernel's counters follow from the kernel's work, and cycles from its duration.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ class Counter:
     """One counter.
 
     Args:
-        info: its row, but for the agent and the number.
-        spread: largest relative distance of a value from what is typical.
+        info: its row, without the agent and the number.
+        spread: largest relative distance of a value from the typical one.
         of_kernel: returns the value for a run of a kernel; None: it does not depend on the kernel.
-        typical: otherwise the value, in its unit.
-        per_ns: what is added for each ns that the kernel runs.
-        follows_clock: whether values go down with the clock of the GPU.
+        typical: the value if it does not depend on the kernel, in its unit.
+        per_ns: increase of the value for each ns of the kernel's run.
+        follows_clock: whether values fall with the clock of the GPU.
         whole: whether values are whole numbers.
     """
 
@@ -37,7 +37,7 @@ class Counter:
 
 
 def _info(name: str, description: str, block: str, units: str = "count", expression: str = "") -> CounterInfo:
-    """Return the row of a counter: of a dispatch, or as SMI has it; with an expression it is calculated from others."""
+    """Return the row of a counter: of a dispatch, or of SMI; with an expression it is calculated from others."""
     is_smi = block == "SMI"
     return CounterInfo(
         target_arch="GPU",
@@ -61,11 +61,11 @@ def _counted(
 
 
 _LINE = 128  # bytes of a line of the L2 cache
-_LANES = 64  # of a wave: each makes the operations of an instruction
-_MATRIX_OPS = 512  # that the counter of matrix operations counts as one
+_LANES = 64  # of a wave: each does the operations of an instruction
+_MATRIX_OPS = 512  # operations per count of the counter of matrix operations
 _MATRIX_RATES = {"BF16": 512, "F32": 64, "F64": 64}  # operations of a matrix unit in a cycle
 _REQUEST = 64  # bytes of a read or write of memory
-_WAVE_BYTES = 256  # of an instruction that reads or writes 4 bytes for each work-item
+_WAVE_BYTES = 256  # bytes of an instruction that reads or writes 4 bytes per work-item
 
 
 def _flops(math: str) -> Callable[[Kernel], float]:
@@ -110,7 +110,7 @@ HARDWARE: tuple[Counter, ...] = (
     _vector("F32", "single precision"),
     _vector("F64", "double precision"),
 )
-"""Counted on some dispatches, in the order of their ids, from 1."""
+"""Counters of some dispatches, in the order of their ids, from 1."""
 
 SAMPLED: tuple[Counter, ...] = (
     Counter(_info("device_power", "Socket power", "SMI", "W"), 0.2, typical=561.0),
@@ -123,7 +123,7 @@ SAMPLED: tuple[Counter, ...] = (
         follows_clock=True,
     ),
 )
-"""Sampled over time, ids following those of `HARDWARE`."""
+"""Values sampled over time; their ids follow those of `HARDWARE`."""
 
 _CYCLES_PER_US, _UNITS = 1000 * CLOCK_GHZ, 304
 
@@ -138,7 +138,7 @@ def _instructions(kernel: Kernel) -> float:
 
 
 def _accesses(kernel: Kernel) -> float:
-    """Return accesses of L1: 16 an instruction: neighbours read neighbours, as if by quarter lines."""
+    """Return accesses of L1: 16 per instruction, as neighbours read neighbours, by quarter lines."""
     return _instructions(kernel) * 16
 
 
@@ -200,16 +200,16 @@ FURTHER: tuple[Counter, ...] = (
         if (operation, kind) not in (("FMA", "F32"), ("FMA", "F64"))
     ),
 )
-"""Counters that are sampled besides where many are asked for, ids following those of `SAMPLED`."""
+"""Further counters for jobs that ask for many; their ids follow those of `SAMPLED`."""
 
 COUNTERS = (*HARDWARE, *SAMPLED, *FURTHER)
 
 FEW = len(HARDWARE) + len(SAMPLED)
-"""How many of them a job has that does not ask for many."""
+"""Number of counters of a job that does not ask for many."""
 
 
 def of_kernels(counts_much: bool) -> tuple[int, ...]:
-    """Return the numbers of the counters that a counted dispatch has."""
+    """Return the numbers of the counters of a counted dispatch."""
     further = range(FEW, len(COUNTERS)) if counts_much else ()
     return (*range(len(HARDWARE)), *further)
 

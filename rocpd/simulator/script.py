@@ -1,8 +1,7 @@
 """Orders API calls, GPU work and markers: a host cursor per thread, a lane of work per stream.
 
-Builds templates call by call; which calls are made is up to `workload`. A template is the vocabulary in which a stretch
-of a rank's life is described before it has times and ids; it is laid out once and stamped out for every step. Holds no
-clock, no randomness, no SQL.
+Builds templates call by call; `workload` chooses the calls. A template describes a stretch of a rank's life before it
+has times and ids; it is laid out once and stamped out for every step. Holds no clock, no randomness, no SQL.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from rocpd.simulator.layout import ExchangeKind, ExchangeRequest, GroupKind
 
 
 class Time(NamedTuple):
-    """A point in time, `fixed` ns after an anchor: anchor 0 starts the template, anchor n + 1 is what op n gives."""
+    """A point in time, `fixed` ns after an anchor: anchor 0 starts the template, op n gives anchor n + 1."""
 
     anchor: int
     fixed: int = 0
@@ -29,14 +28,14 @@ class Time(NamedTuple):
 
 
 class LaneRun(NamedTuple):
-    """A piece of work by its lane and its position there: as a start when it starts, as an end when it ends."""
+    """A piece of work by its lane and its position there; as a start or an end it stands for that time of the piece."""
 
     lane: int
     position: int
 
 
 class LaneEnd(NamedTuple):
-    """When the first pieces of work of a lane, up to the one at `position`, are done."""
+    """The end of the first pieces of work of a lane, up to the one at `position`."""
 
     lane: int
     position: int
@@ -48,13 +47,13 @@ Moment: TypeAlias = Time | LaneRun
 
 @dataclass
 class Lane:
-    """Device work of one stream between two waits: each piece starts when it is launched and the one before is done.
+    """Device work of one stream between two waits: each piece starts after its launch and after the piece before it.
 
     Args:
-        start: nothing starts earlier.
+        start: earliest start of any piece.
         scales: whether the pieces take longer on a slow GPU.
-        ready: when each piece has been launched.
-        lengths: how long each takes on a GPU of usual speed [ns].
+        ready: time at which each piece is launched.
+        lengths: duration of each piece on a GPU of usual speed [ns].
     """
 
     start: Time
@@ -71,7 +70,7 @@ class Lane:
 
 @frozen
 class After:
-    """Op: the latest of its terms; and how long the host `stalls` then, where it does."""
+    """Op: the latest of its terms, and whether the host `stalls` after it."""
 
     terms: tuple[Term, ...]
     stalls: bool = False
@@ -79,9 +78,9 @@ class After:
 
 @frozen
 class Exchange:
-    """Op: when this rank's part of an exchange ends, whose kernel starts at anchor `start`.
+    """Op: the end of this rank's part of an exchange, whose kernel starts at anchor `start`.
 
-    `call` is the index of the API region that asks for it, the first where several do.
+    `call` is the index of the API region that asks for it, the first of several.
     """
 
     start: int
@@ -102,7 +101,7 @@ class Arg(NamedTuple):
 class HostRegion:
     """An API call or marker range.
 
-    `parent` is the index of the enclosing region or -1; `jitter` by what part, at most, it ends earlier.
+    `parent` is the index of the enclosing region or -1; `jitter` the largest share by which it ends earlier.
     """
 
     name: str
@@ -120,8 +119,8 @@ class HostRegion:
 class Dispatch:
     """A kernel run.
 
-    `launcher` is the index of the API region; `marker` the enclosing marker's text; `counters` the numbers of
-    those that have a value; `graph` names executable and node.
+    `launcher` is the index of the API region; `marker` the enclosing marker's text; `counters` the numbers of the
+    counters that have a value; `graph` names executable and node.
     """
 
     kernel: Kernel
@@ -154,7 +153,7 @@ class Copy:
 class Allocation:
     """An allocation or free. `slot` numbers the address; `size` is in bytes, 0 for frees.
 
-    What `leaks` is never freed: every step has it at another address.
+    An allocation that `leaks` is never freed: every step has it at another address.
     """
 
     type: str
@@ -180,7 +179,7 @@ class Sample:
 
     @property
     def end(self) -> Time:
-        """A point has no length."""
+        """The start, as a point has no length."""
         return self.start
 
 
@@ -199,9 +198,9 @@ class Graph:
 
 @dataclass
 class Template:
-    """A laid-out stretch: rows by kind, and the ops and lanes that give them their times.
+    """A laid-out stretch: rows by kind, and the ops and lanes that give their times.
 
-    The last op is when the stretch is over.
+    The last op is the end of the stretch.
     """
 
     regions: list[HostRegion] = field(default_factory=list)
@@ -215,12 +214,12 @@ class Template:
 
     @property
     def kinds(self) -> tuple[Sequence[Any], ...]:
-        """The rows of each kind, in the order in which a step is written."""
+        """The rows of each kind, in the order of writing."""
         return self.regions, self.dispatches, self.copies, self.allocations, self.graphs, self.samples
 
     @property
     def events(self) -> int:
-        """Dispatches and regions: what `events_per_rank` counts."""
+        """Number of dispatches and regions, as `events_per_rank` counts them."""
         return len(self.regions) + len(self.dispatches)
 
 
@@ -241,7 +240,7 @@ HIP, COMPILER, RCCL = "HIP_RUNTIME_API", "HIP_COMPILER_API", "RCCL_API"
 HSA, HSA_AMD = "HSA_CORE_API", "HSA_AMD_EXT_API"
 
 LANE_GAP = 400
-"""Between two pieces of work of a stream [ns]."""
+"""Time between two pieces of work of a stream [ns]."""
 
 _CALL_GAP = 350  # between two calls of a thread [ns]
 _SEGMENT_GAP = 5000  # between two segments [ns]
@@ -249,13 +248,13 @@ _LATENCY = 1800  # from the end of a launch to the start of its kernel [ns]
 _BANDWIDTH = {"HD": 51, "DH": 47, "DD": 1450}  # bytes per ns
 _PAGEABLE_BANDWIDTH = 12  # bytes per ns
 _KINDS = {"HD": "HostToDevice", "DH": "DeviceToHost", "DD": "DeviceToDevice"}
-# Every 11th kernel has counters: several names get some, and rows stay dominated by the trace.
+# Every 11th kernel has counters: several kernels get some, and most rows stay rows of the trace.
 _COUNTED_EVERY = 11
 CALL_JITTER = 0.45
 
 
 def stream_arg(stream: int) -> Arg:
-    """Return the argument that names a stream, as the profiler annotates it."""
+    """Return the argument that names a stream, in the profiler's form."""
     value = f"{0x2B81C400 + 0x240 * stream:#x}" if stream else "0"
     return Arg("ihipStream_t*", "stream", value, f'{{"stream_id": {stream}}}')
 
@@ -268,10 +267,10 @@ class Script:
     """A template in the making.
 
     Args:
-        kernels: what can be launched, by key.
-        counters: numbers of those that counted dispatches have.
-        factor: how much longer the host takes for each call.
-        gap: what passes before each launch [ns].
+        kernels: launchable kernels, by key.
+        counters: numbers of the counters of counted dispatches.
+        factor: factor on the duration of each host call.
+        gap: time before each launch [ns].
     """
 
     def __init__(
@@ -283,20 +282,20 @@ class Script:
         self._at = Time(0)
         self._base = self._at  # device work starts no earlier
         self._cursor: dict[int, Time] = {}
-        self._lanes: dict[int, int] = {}  # the lane that each stream fills
-        self._exchanged: dict[int, Time] = {}  # when the last exchange of each stream ends
+        self._lanes: dict[int, int] = {}  # the current lane of each stream
+        self._exchanged: dict[int, Time] = {}  # end of the last exchange of each stream
         self._open: dict[int, list[int]] = {}
         self._markers: dict[int, list[str]] = {}
 
     def begin_segment(self) -> None:
-        """Let everything so far but exchanges come to its end; all threads go on from there."""
+        """Wait for everything so far except exchanges; all threads go on from there."""
         if self._cursor:
             self._at = self._latest([*self._cursor.values(), *self._busy()]).later(_SEGMENT_GAP)
         self._cursor = {}
         self._restart(self._at)
 
     def finish(self) -> Template:
-        """Return the template, which is over when everything is."""
+        """Return the template, which ends when all its work has ended."""
         self._after([*self._cursor.values(), *self._busy(), *self._exchanged.values()])
         return self.template
 
@@ -305,7 +304,7 @@ class Script:
         return self._cursor.setdefault(thread, self._at.later(2000))
 
     def enter(self, thread: int, name: str, category: str, args: tuple[Arg, ...] = (), text: str | None = None) -> int:
-        """Open a region; later regions of the thread lie inside it. Returns its index."""
+        """Open a region; later regions of the thread lie inside it. Return its index."""
         stack = self._open.setdefault(thread, [])
         start = self.now(thread)
         self.template.regions.append(
@@ -326,7 +325,7 @@ class Script:
         self._cursor[thread] = region.end.later(_CALL_GAP)
 
     def call(self, thread: int, name: str, category: str, ns: int, args: tuple[Arg, ...] = ()) -> int:
-        """Make a call of about `ns` nanoseconds that encloses nothing. Returns its index."""
+        """Make a call of about `ns` nanoseconds that encloses nothing. Return its index."""
         index = self.enter(thread, name, category, args)
         region = self.template.regions[index]
         self._cursor[thread] = region.start.later(int(ns * self._factor))
@@ -335,11 +334,11 @@ class Script:
         return index
 
     def spend(self, thread: int, ns: int) -> None:
-        """Let the thread do something that is no call."""
+        """Let the thread spend time outside of calls [ns]."""
         self._cursor[thread] = self.now(thread).later(ns)
 
     def stall(self, thread: int) -> None:
-        """Let the thread do nothing for as long as its host stalls in this round."""
+        """Let the thread pause for the stall of its host in this round."""
         self._cursor[thread] = Time(self._anchor(After((self.now(thread),), stalls=True)))
 
     def mark(self, thread: int, text: str) -> None:
@@ -348,7 +347,7 @@ class Script:
         self.template.regions[index].text = text
 
     def sample(self, thread: int, track: int, text: str | None = None) -> None:
-        """Take a sample where the thread is."""
+        """Take a sample at the current time of the thread."""
         self.template.samples.append(Sample(track, self.now(thread), text))
 
     def launch(self, thread: int, key: str, stream: int) -> None:
@@ -383,7 +382,7 @@ class Script:
         return dispatch
 
     def marker(self, thread: int) -> str:
-        """Return the text of the innermost open marker that is the same in every step, else the empty text."""
+        """Return the text of the innermost open marker that is the same in every step, or an empty text."""
         texts = [t for t in self._markers.get(thread, []) if "{" not in t]
         return texts[-1] if texts else ""
 
@@ -395,9 +394,9 @@ class Script:
         self.template.graphs.append(Graph(exec_id, len(runs), thread, launcher, runs[0].start, runs[-1].end))
 
     def copy(self, thread: int, route: str, size: int, pageable: bool = False) -> None:
-        """Copy `size` bytes; `route` is HD, DH or DD. Copies from the device wait for what computes.
+        """Copy `size` bytes; `route` is HD, DH or DD. Copies from the device wait for computing work.
 
-        The call for a copy of pageable memory waits for it.
+        The call for a copy of pageable memory waits for the copy.
         """
         args = (
             Arg("void*", "dst", "0x7f2a40000000"),
@@ -423,7 +422,7 @@ class Script:
     def allocate(
         self, thread: int, call: str, kind: tuple[str, str], size: int, slot: int, leaks: bool = False
     ) -> None:
-        """Allocate or free, then of `size` 0, by a call; `kind` is type and level, such as ("ALLOC", "REAL")."""
+        """Allocate or free (`size` 0) by a call; `kind` is type and level, such as ("ALLOC", "REAL")."""
         args: tuple[Arg, ...]
         if kind[0] == "ALLOC":
             args = (Arg("void**", "ptr", "0x7ffec98be478"), Arg("unsigned long", "size", str(size)))
@@ -438,7 +437,7 @@ class Script:
         )
 
     def scratch(self, thread: int, operation: str, size: int) -> None:
-        """Allocate or free scratch, then of `size` 0, which the runtime does without any call."""
+        """Allocate or free (`size` 0) scratch, which the runtime does without a call."""
         start = self.now(thread)
         self._cursor[thread] = start.later(7000)
         self.template.allocations.append(
@@ -449,9 +448,9 @@ class Script:
         """Exchange with other ranks: from this rank's arrival until all have arrived and are done.
 
         Args:
-            thread: that calls.
-            request: what is exchanged.
-            on_compute: use the stream of the computation.
+            thread: the calling thread.
+            request: the exchange.
+            on_compute: whether to use the stream of the computation.
         """
         stream = COMPUTE if on_compute else STREAMS[request.group]
         before, (function, arguments) = calls_of(request, stream_arg(stream))
@@ -464,7 +463,7 @@ class Script:
         if stream in self._exchanged:
             waits.append(self._exchanged[stream].later(1000))
         start = self._after([*waits, self.now(thread).later(_LATENCY)])
-        asking = calls[1] if before else calls[0]  # a group of calls is begun by one of its own
+        asking = calls[1] if before else calls[0]  # the first call after the one that opens a group
         end = Time(self._anchor(Exchange(start, request, asking)))
         self._exchanged[stream] = end
         dispatch = Dispatch(kernel, stream, thread, launcher, self.marker(thread), Time(start), end, 0.0)
@@ -475,7 +474,7 @@ class Script:
             self._lanes = copying
 
     def synchronize(self, thread: int, *, device: bool = False) -> None:
-        """Wait until all launched work of this segment but exchanges is done; by the call for the whole `device`."""
+        """Wait for all launched work of this segment except exchanges; `device`: by the call for the whole device."""
         done = self._latest([*self._busy(), self.now(thread).later(3000)])
         call, arguments = ("hipDeviceSynchronize", ()) if device else ("hipStreamSynchronize", (stream_arg(COMPUTE),))
         self._wait(thread, done, call, arguments)
@@ -486,7 +485,7 @@ class Script:
         self._wait(thread, done, "hipStreamSynchronize", (stream_arg(stream),))
 
     def wait_for_job(self, thread: int) -> None:
-        """Wait until an anchor that other ranks give."""
+        """Wait for an anchor whose time other ranks determine."""
         self._cursor[thread] = Time(self._after([]))
 
     def _wait(self, thread: int, done: Time, call: str, arguments: tuple[Arg, ...]) -> None:
@@ -498,12 +497,12 @@ class Script:
         self._restart(done)
 
     def _busy(self) -> list[Term]:
-        """Return what all device work so far, but exchanges, waits to end for."""
+        """Return the ends of all device work so far, except exchanges."""
         last = {lane: len(self.template.lanes[lane].lengths) - 1 for lane in self._lanes.values()}
         return [self._base, *(LaneEnd(lane, position) for lane, position in last.items() if position >= 0)]
 
     def _restart(self, base: Time) -> None:
-        """Let device work go on at `base`, after all work so far."""
+        """Let device work continue at `base`, after all work so far."""
         self._base = base
         self._lanes = {}
 
@@ -519,7 +518,7 @@ class Script:
         return len(self.template.lanes) - 1
 
     def _latest(self, terms: Sequence[Term]) -> Time:
-        """Return the latest of its terms, without an anchor of its own where one is known to be."""
+        """Return the latest of the terms; without a new anchor if all terms share one."""
         times = [term for term in terms if isinstance(term, Time)]
         if len(times) == len(terms) and len({time.anchor for time in times}) == 1:
             return max(times)
@@ -529,7 +528,7 @@ class Script:
         return self._anchor(After(tuple(terms)))
 
     def _anchor(self, op: After | Exchange) -> int:
-        """Append an op; return the anchor that it gives."""
+        """Append an op; return its anchor."""
         self.template.ops.append(op)
         return len(self.template.ops)
 
@@ -542,7 +541,7 @@ _BUFFERS = Arg("void const*", "sendbuff", "0x7f2a40000000"), Arg("void*", "recvb
 
 
 def word(group: GroupKind, fact: str) -> str:
-    """Return what stands in an argument for a fact about a rank's communicator: `comm`, `size`, `rank`, `-1`, `1`."""
+    """Return the placeholder for a fact about a rank's communicator: `comm`, `size`, `rank`, `-1`, `1`."""
     return f"{{{group}.{fact}}}"
 
 
@@ -561,13 +560,13 @@ def destruction(group: GroupKind) -> Call:
 
 
 def elements_of(request: ExchangeRequest) -> tuple[str, int, int]:
-    """Return the type of what is exchanged, its bytes, and how many of it each call passes on."""
+    """Return the type of the exchanged elements, their bytes, and their number per call."""
     datatype, width = _TYPES.get(request.size, ("ncclBfloat16", 2))
     return datatype, width, max(1, request.size // width // max(1, request.members))
 
 
 def calls_of(request: ExchangeRequest, stream: Arg) -> tuple[tuple[Call, ...], Call]:
-    """Return the calls before the one that launches the kernel, and that one."""
+    """Return the calls before the one that launches the kernel, and the launching one."""
     communicator = _communicator(request.group)
     datatype, _, elements = elements_of(request)
     count = Arg("unsigned long", "count", str(elements))
@@ -587,7 +586,7 @@ def calls_of(request: ExchangeRequest, stream: Arg) -> tuple[tuple[Call, ...], C
 
 
 def _to_all(members: int, what: tuple[Arg, ...], where: tuple[Arg, ...]) -> tuple[Call, ...]:
-    """Return a send to each member and a receive from each, as PyTorch makes an all-to-all."""
+    """Return a send to each member and a receive from each, which is PyTorch's all-to-all."""
     calls: list[Call] = [("ncclGroupStart", ())]
     for member in range(members):
         peer = Arg("int", "peer", str(member))

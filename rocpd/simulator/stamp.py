@@ -1,6 +1,6 @@
 """Turns a template into the rows of one rank's file: the parts of a rank, then the events of each step.
 
-Decides nothing of the job.
+Decides nothing about the job.
 
 Row order within a step: regions, dispatches, copies, allocations, graph launches, samples; each row has one event.
 Works on whole columns: made one by one in Python, rows would take several times as long as SQLite takes to store them.
@@ -66,7 +66,7 @@ def identity_of(rank: RankPlan) -> Identity:
 
 
 def open_trace(sink: Sink, job: JobPlan, rank: RankPlan) -> TraceWriter:
-    """Write who the rank is and what it runs on."""
+    """Write the identity of the rank and its hardware."""
     ids = identity_of(rank)
     trace = TraceWriter(sink, _node(job.nodes[rank.node]), _process(job, rank))
     for tid, name in zip(ids.tids, _THREADS, strict=True):
@@ -88,7 +88,7 @@ def open_trace(sink: Sink, job: JobPlan, rank: RankPlan) -> TraceWriter:
 
 
 def end_of(job: JobPlan, rank: RankPlan) -> int:
-    """Return when a rank is done in true time [ns]; one without GPU work is when all others are."""
+    """Return the end of a rank in true time [ns]; a rank without GPU work ends with the last of the others."""
     return int(job.timing.end.max() if rank.idle else job.timing.end[rank.number])
 
 
@@ -197,7 +197,7 @@ def _symbol(number: int, kernel: Kernel) -> infos.KernelInfo:
 
 
 def _demangled(kernel: Kernel) -> dict[str, str]:
-    """Return two more forms of the name; for one that was never mangled the profiler repeats the symbol."""
+    """Return two more forms of the name; for a name that was never mangled the profiler repeats the symbol."""
     if kernel.display == kernel.mangled:
         symbol = f"{kernel.mangled}.kd"
         return {"demangled_kernel_name": symbol, "truncated_kernel_name": symbol}
@@ -211,20 +211,20 @@ _COPY_NAMES = {
     "DD": "MEMORY_COPY_DEVICE_TO_DEVICE",
 }
 _HOST_ADDRESS, _DEVICE_ADDRESS = 0x7F2B80000000, 0x7F2A40000000
-_NO_CALL = -1  # index of the launching or enclosing region where there is none
+_NO_CALL = -1  # index of the launching or enclosing region, if there is none
 
 
 class SamplePoints:
-    """Starts or ends of rows: those of calls follow anchors, those of device work are those of a piece of a lane."""
+    """Starts or ends of rows: times of calls follow anchors, times of device work come from pieces of lanes."""
 
     def __init__(self, moments: Sequence[Moment], first: Sequence[int]) -> None:
-        """Take the moments of all rows; `first` is the number of the first piece of each lane among all."""
+        """Take the moments of all rows; `first` has the number of the first piece of each lane among all pieces."""
         self._anchor, self._fixed = time_columns([m if isinstance(m, Time) else Time(0) for m in moments])
         runs = [(row, first[m.lane] + m.position) for row, m in enumerate(moments) if isinstance(m, LaneRun)]
         self._rows, self._pieces = np.array(runs, dtype=np.int64).reshape(-1, 2).T
 
     def resolve(self, anchors: Ints, pieces: Ints) -> Ints:
-        """Return true times [ns]: a row for each row of `anchors` and of `pieces`, which has those of all lanes."""
+        """Return true times [ns]: a row for each row of `anchors` and of `pieces`, which covers all lanes."""
         times: Ints = anchors[:, self._anchor] + self._fixed
         times[:, self._rows] = pieces[:, self._pieces]
         return times
@@ -233,10 +233,10 @@ class SamplePoints:
 class TemplateColumns:
     """The columns of one template for one rank's file.
 
-    `words` are what stands for braces in arguments, `work` is how much more the rank has to do than others.
+    `words` replace placeholders in arguments, `work` is a factor on the work of the rank.
 
-    `kinds` holds the rows of each table without times; `events` their events, in row order, with the indices of
-    regions in place of stack ids; `parts` the rows of each kind among all.
+    `kinds` holds the rows of each table without times; `events` their events, in row order, with indices of regions in
+    place of stack ids; `parts` the range of each kind among all rows.
     """
 
     def __init__(
@@ -249,7 +249,7 @@ class TemplateColumns:
         self.rows = ends[-1]
         self.regions = len(template.regions)
         self.parts = [slice(end - count, end) for end, count in zip(ends, counts, strict=True)]
-        # Texts are numbered once, here, rather than looked up for every row.
+        # Texts get their numbers once, here, rather than for every row.
         self.events = _numbered(_joined(kinds, counts), trace)
         self.kinds = [_numbered(kind, trace) for kind in kinds]
         self.changing = [i for i, text in enumerate(values_of(self.events.message, 0)) if text and "{step}" in text]
@@ -281,7 +281,7 @@ class TemplateColumns:
 
 
 def _with_work(template: Template, work: float) -> Template:
-    """Return the template with larger kernels, but for communication."""
+    """Return the template with larger kernels, except for communication."""
     if work == 1.0:
         return template
     dispatches = [d if d.kernel.communicates else replace(d, kernel=d.kernel.larger(work)) for d in template.dispatches]
@@ -295,7 +295,7 @@ def _typical(row: object, counter: samples.Counter) -> float:
 
 
 def _counters_of(row: object) -> Sequence[int]:
-    """Return the numbers of the counters that have a value in a row."""
+    """Return the numbers of the counters with a value in a row."""
     if isinstance(row, Dispatch):
         return row.counters
     if isinstance(row, Sample) and row.track != samples.MARK:
@@ -304,7 +304,7 @@ def _counters_of(row: object) -> Sequence[int]:
 
 
 def _kinds(t: Template, ids: Identity) -> tuple[Batch, ...]:
-    """Return the rows of one step, kind by kind; times come with the steps."""
+    """Return the rows of one step, kind by kind; steps add the times."""
 
     def common(rows: Sequence[Any]) -> dict[str, Any]:
         return {"start": 0, "end": 0, "tid": [ids.tids[row.thread] for row in rows]}
@@ -482,7 +482,7 @@ def _pieces(t: TemplateColumns, batch: StepBatch) -> tuple[Ints, Ints]:
 
 
 def _addresses(t: TemplateColumns, kind: MemoryAllocations, batch: StepBatch) -> dict[str, Any]:
-    """Return the addresses of allocations where those that leak need new ones in every step."""
+    """Return the addresses of allocations; leaked ones get new addresses in every step."""
     if not t.leaks or not isinstance(kind.address, list):
         return {}
     addresses = [list(kind.address) for _ in batch.steps]

@@ -1,11 +1,12 @@
-"""When everything happens in true time. Knows no clocks and writes no rows.
+"""The true times of everything. Knows no clocks and writes no rows.
 
 A round is the setup, one step, or the teardown. Each op of its template gives an anchor. Ranks of one group meet in
 exchanges, and a stage of a pipeline meets its neighbours; between these, each stage goes on alone, and the work of a
-lane starts when it has been launched and the work before it is done.
+lane starts after its launch and after the work before it.
 
-Lanes work on all steps, or on all ranks, at a time: a row of `anchors` and an element of `stretch` for each. `before`
-is how long the work before a piece takes; a piece that the GPU never had to wait for starts so long after the first.
+Lanes work on all steps, or on all ranks, at the same time: a row of `anchors` and an element of `stretch` for each.
+`before` is the duration of the work before a piece; a piece that the GPU never waited for starts this long after the
+first.
 """
 
 from __future__ import annotations
@@ -39,18 +40,18 @@ class LaneTimes:
         self.before = np.concatenate(([0], np.cumsum(self.lengths + LANE_GAP)[:-1]))
 
     def runs(self, anchors: Ints, stretch: Floats) -> tuple[Ints, Ints]:
-        """Return when each piece starts and ends [ns]: a row for each row of `anchors`."""
+        """Return start and end of each piece [ns]: a row for each row of `anchors`."""
         factor = (stretch if self.scales else np.ones(1))[:, None]
         before, lengths = scaled(factor, self.before), scaled(factor, self.lengths)
         ready = anchors[:, self.anchor] + self.fixed
         begin = anchors[:, self.start.anchor] + self.start.fixed
-        # When the first piece would start if the GPU had no pause until this one; the latest so far says how it was.
+        # Start of the first piece if the GPU had no pause until this one; the latest of these so far applies.
         start: Ints = np.maximum.accumulate(np.maximum(ready - before, begin[:, None]), axis=1) + before
         return start, start + lengths
 
 
 def scaled(factor: Floats, ns: Ints | int) -> Ints:
-    """Return times that take longer by a factor, in whole ns."""
+    """Return times multiplied by a factor, in whole ns."""
     return (factor * ns).astype(np.int64)
 
 
@@ -59,7 +60,7 @@ class Meeting:
     """An exchange, with all groups that make it at this point.
 
     Args:
-        exchange: what is done; of a transfer, the sending.
+        exchange: the exchange; of a transfer, the send.
         members: ranks, a row for each group; of a transfer the sender and the receiver.
         start: anchor at which each member starts.
         end: anchor at which each member ends.
@@ -73,7 +74,7 @@ class Meeting:
 
 @frozen
 class Latest:
-    """The event that ranks of a stage wait for before they go on: `anchor` is the latest, with a stall after it."""
+    """An event that ranks of a stage wait for: `anchor` gets the latest time, plus a stall."""
 
     ranks: slice
     anchor: int
@@ -95,7 +96,7 @@ Move: TypeAlias = Latest | Meeting
 
 
 class RoundProgram:
-    """The templates of one round, one for each pipeline stage, as moves in an order in which each can be made."""
+    """The templates of one round, one per pipeline stage, as moves in a feasible order."""
 
     def __init__(self, templates: Sequence[Template], layout: Layout) -> None:
         self.templates = tuple(templates)
@@ -109,13 +110,13 @@ class RoundProgram:
         return tuple(move for move in self._moves if isinstance(move, Meeting))
 
     def run(self, anchors: Ints, stretch: Floats, stall: Ints, durations: Callable[[Meeting], Ints]) -> Ints:
-        """Fill `anchors[rank, :]`, whose first column is given; return when each rank is done [ns].
+        """Fill `anchors[rank, :]`, whose first column is given; return the end of each rank [ns].
 
         Args:
-            anchors: of one round, as `template.Time` numbers them.
-            stretch: how much longer kernels take, by rank.
-            stall: how long the host stalls, by rank [ns].
-            durations: returns how long after the last arrival each member of each group is done [ns].
+            anchors: anchors of one round, numbered as in `template.Time`.
+            stretch: factor on the duration of kernels, by rank.
+            stall: stall of the host, by rank [ns].
+            durations: returns the time from the last arrival to the end of each member of each group [ns].
         """
         for move in self._moves:
             if isinstance(move, Latest):
@@ -127,7 +128,7 @@ class RoundProgram:
 
 
 class _Ordering:
-    """Finds the order of moves: each stage goes on until it needs another one."""
+    """Finds the order of moves: each stage goes on until it needs another stage."""
 
     def __init__(self, templates: Sequence[Template], layout: Layout) -> None:
         self._ops = [template.ops for template in templates]
@@ -163,7 +164,7 @@ class _Ordering:
                 self._at[other] += 1
 
     def _stages(self, asked: ExchangeRequest, stage: int) -> list[int]:
-        """Return the stages that make an exchange together, of a transfer the sender's first."""
+        """Return the stages that make an exchange together; for a transfer the sender's first."""
         if asked.group is GroupKind.WORLD:
             return list(range(len(self._ops)))
         if not asked.peer:
@@ -171,7 +172,7 @@ class _Ordering:
         return [stage, stage + asked.peer] if asked.kind is ExchangeKind.SEND else [stage + asked.peer, stage]
 
     def _is_answer(self, asked: ExchangeRequest, stage: int, other: int) -> bool:
-        """Whether another stage has come to its side of an exchange."""
+        """Whether another stage has reached its side of an exchange."""
         op = self._next(other)
         if not isinstance(op, Exchange) or op.request.group is not asked.group:
             return False
@@ -204,11 +205,11 @@ class _Ordering:
 
 
 LEAST_JITTER = 5.0
-"""The members of an exchange end at least so far apart [us], unless the options ask for less."""
+"""Smallest distance between the ends of the members of an exchange [us], unless the options ask for less."""
 
 _ROUND_GAP = 5000  # between two rounds [ns]
-_LATENCY = 18_000  # of an exchange, however small [ns]
-_CONNECTING = 2_500_000  # what the first exchange of a group takes longer [ns]
+_LATENCY = 18_000  # of an exchange of any size [ns]
+_CONNECTING = 2_500_000  # additional time of the first exchange of a group [ns]
 _GROUP_RATE, _LINK_RATE = 320.0, 50.0  # bytes per ns, of a group and between two ranks
 
 
@@ -217,8 +218,8 @@ class Timing:
     """True times [ns] of a job.
 
     Args:
-        anchors: `[round, rank, anchor]`, as `template.Time` numbers them.
-        end: when each rank is done.
+        anchors: `[round, rank, anchor]`, numbered as in `template.Time`.
+        end: end of each rank.
     """
 
     anchors: Ints
@@ -226,7 +227,7 @@ class Timing:
 
 
 class Exchanging:
-    """How long exchanges take."""
+    """The durations of exchanges."""
 
     def __init__(self, jitter: float, seed: int) -> None:
         """Let the members of each exchange end up to `jitter` us apart."""
@@ -234,18 +235,18 @@ class Exchanging:
         self._random = np.random.default_rng([seed, 4])
 
     def durations(self, meeting: Meeting, factor: Floats) -> Ints:
-        """Return how long after the last arrival each member of each group is done [ns].
+        """Return the time from the last arrival to the end of each member of each group [ns].
 
         Args:
             meeting: the exchange.
-            factor: how much longer transfers take: a row for each group.
+            factor: factor on the duration of transfers: a row for each group.
         """
         exchange, shape = meeting.exchange, meeting.members.shape
         rate = _LINK_RATE if exchange.peer else _GROUP_RATE
         shortest = _LATENCY + exchange.connects * _CONNECTING + exchange.size / rate * factor
         chance = self._random.random((shape[0], shape[1] + 1))
         apart = self._least + (self._most - self._least) * chance[:, :1]
-        # When each member ends between the first (0) and the last (1) of its group.
+        # End of each member between the first (0) and the last (1) of its group.
         share = chance[:, 1:] - np.minimum.reduce(chance[:, 1:], axis=1, keepdims=True)
         if shape[1] > 1:
             share /= np.maximum.reduce(share, axis=1, keepdims=True)
@@ -257,9 +258,9 @@ def run(programs: Sequence[RoundProgram], conditions: Conditions, begin: Ints, e
 
     Args:
         programs: one for each round.
-        conditions: of each round.
-        begin: when each rank begins the first round [ns].
-        exchanging: how long exchanges take.
+        conditions: conditions of each round.
+        begin: time at which each rank begins the first round [ns].
+        exchanging: the durations of exchanges.
     """
     anchors = np.zeros((len(programs), len(begin), max(program.width for program in programs)), dtype=np.int64)
     now = begin

@@ -1,4 +1,4 @@
-"""The work of a rank: the shape of each profile, the calls of set-up, steps and tear-down, and what of it is recorded.
+"""The work of a rank: the shape of each profile, the calls of set-up, steps and tear-down, and their recorded part.
 
 Knows neither times nor ids.
 """
@@ -48,7 +48,7 @@ Work: TypeAlias = str | ExchangeRequest
 
 @frozen
 class Layer:
-    """Work launched one after the other, under a marker of its own unless `text` is empty."""
+    """Work that is launched in order, under a marker unless `text` is empty."""
 
     text: str
     work: tuple[Work, ...]
@@ -61,12 +61,12 @@ class StepPhase:
     Args:
         text: marker text.
         thread: index of the thread that launches: 0 main, 1 autograd.
-        layers: what runs.
+        layers: the work.
         copies: (route, bytes) per copy; a route is source and target, H the host and D the device.
         reduce: bytes of the all-reduce that ends the phase, 0 for none.
         waits: whether the phase also waits for every exchange so far before it ends.
-        receives: stages to the one that it gets its input from, 0 for none.
-        sends: stages to the one that its output goes to, 0 for none.
+        receives: stages to the sender of its input, 0 for none.
+        sends: stages to the receiver of its output, 0 for none.
     """
 
     text: str
@@ -116,7 +116,7 @@ _ATTENTION_BWD: tuple[Work, ...] = (
     *(_REDUCE, "norm_bwd", "add"),
 )
 _LAYERS = 3
-_MICRO_BATCHES = 2  # in a pipeline, so that its stages have something to overlap
+_MICRO_BATCHES = 2  # in a pipeline, so that its stages can overlap
 
 
 def _llm(stage: int, stages: int) -> WorkProfile:
@@ -200,7 +200,7 @@ def profile_of(name: str, stage: int = 0, stages: int = 1) -> WorkProfile:
 
 
 SPECIAL_EVERY = 16
-"""Of so many steps the first one also launches graphs, uses scratch, and allocates what it frees at its end."""
+"""The first of this many steps also launches graphs, uses scratch, and allocates memory that it frees at its end."""
 
 _SCRATCH_BYTES = 304 * 32 * 64 * 160
 _FIRST_TRANSIENT, _VIRTUAL_SLOT, _WORKSPACE_SLOT, _LEAK_SLOT, _FIRST_BALLAST = 16, 30, 31, 32, 36
@@ -208,14 +208,14 @@ _WORKSPACE_BYTES = 128 << 20
 _BALLAST_BYTES = 15 << 30  # of one allocation: addresses of slots are 16 GiB apart
 _GRAPHS = (1, 2, 1)
 _CUT_INTO = 4  # small kernels
-_FOREIGN = {"llm": "spmv", "gemm": "spmv", "hpc": "bmm"}  # what no other work of a profile runs
-_SMALL_KERNEL_GAP = 5000  # before each launch of one [ns]
+_FOREIGN = {"llm": "spmv", "gemm": "spmv", "hpc": "bmm"}  # kernel that no other work of a profile runs
+_SMALL_KERNEL_GAP = 5000  # before each launch of a small kernel [ns]
 _SMALL_COPY = 16384
 
 
 @frozen
 class Role:
-    """The role of a rank, on which its calls depend."""
+    """The role of a rank, which determines its calls."""
 
     profile: str
     layout: Layout
@@ -229,11 +229,11 @@ class Role:
 
     @property
     def kernels(self) -> Mapping[str, Kernel]:
-        """The kernels that it can launch, by key."""
+        """The launchable kernels, by key."""
         return kernels_of(self.profile, self.planting, self.layout.has(GroupKind.EXPERT))
 
     def script(self) -> Script:
-        """Return an empty script for it."""
+        """Return an empty script for the role."""
         factor = self.planting.size(Plant.PROFILER_COST, 1.0)
         gap = int(self.planting.size(Plant.LAUNCH_BOUND, 0.0) * 1000)
         gap += _SMALL_KERNEL_GAP if Plant.SMALL_KERNELS in self.planting else 0
@@ -241,7 +241,7 @@ class Role:
 
 
 def streams_of(layout: Layout) -> tuple[int, ...]:
-    """Return the streams that the ranks of a job have."""
+    """Return the streams of the ranks of a job."""
     return tuple(sorted({0, COMPUTE, COMPUTE_2, COMM, COPY, *(STREAMS[kind] for kind in layout.communicators())}))
 
 
@@ -274,7 +274,7 @@ def _begin_step(script: Script, role: Role, special: bool) -> None:
 
 
 def _begin_badly(script: Script, planting: Planting) -> None:
-    """Do what no step of a good job does."""
+    """Make the calls that no step of a good job makes."""
     if leaked := int(planting.size(Plant.LEAK, 0.0) * MIB):
         script.allocate(MAIN, "hipMalloc", ("ALLOC", "REAL"), leaked, _LEAK_SLOT, leaks=True)
     if Plant.SLOW_INPUT in planting:
@@ -326,7 +326,7 @@ def _phase(script: Script, role: Role, phase: StepPhase, graphs: bool) -> None:
 
 
 def _load(script: Script, thread: int, role: Role, phase: StepPhase) -> None:
-    """Copy to the device; where a call waits for its copy, the thread that needs it makes the call."""
+    """Copy to the device; if a call waits for its copy, the thread that needs the data makes the call."""
     pageable = Plant.PAGEABLE_COPIES in role.planting
     for route, size in phase.copies:
         if route[0] == "H":
@@ -339,7 +339,7 @@ def _pass_on(script: Script, thread: int, role: Role, kind: ExchangeKind, peer: 
 
 
 def _reduce(script: Script, thread: int, role: Role, size: int) -> None:
-    """Add up gradients, or what else the ranks of the same layers have in common."""
+    """Add up gradients, or other data that the ranks of the same layers share."""
     size = int(size * role.planting.size(Plant.EXPOSED_COMMUNICATION, 1.0))
     _exchange(script, thread, role, ExchangeRequest(ExchangeKind.ALL_REDUCE, role.layout.gradients, size))
 
@@ -370,7 +370,7 @@ def _layer(script: Script, thread: int, role: Role, layer: Layer) -> None:
 
 
 def _runs(role: Role, name: str) -> Iterator[str]:
-    """Yield the kernels that run for one piece of work."""
+    """Yield the kernels for one piece of work."""
     planting, is_hot = role.planting, name == HOTTEST[role.profile]
     times = _CUT_INTO if Plant.SMALL_KERNELS in planting else 1
     times *= int(planting.size(Plant.MORE_CALLS, 1)) if is_hot else 1
@@ -381,7 +381,7 @@ def _runs(role: Role, name: str) -> Iterator[str]:
 
 @functools.cache
 def setup(role: Role) -> Template:
-    """Lay out what happens before the first step."""
+    """Lay out the time before the first step."""
     script, chosen = role.script(), role.work
     script.begin_segment()
     script.call(MAIN, "__hipRegisterFatBinary", COMPILER, 9800, (Arg("void const*", "data", "0x208ac0"),))
@@ -412,7 +412,7 @@ def setup(role: Role) -> Template:
 
 
 def _resident(role: Role) -> list[tuple[int, int]]:
-    """Return slot and bytes of what is held from start to end."""
+    """Return slot and bytes of the memory held from start to end."""
     held = list(enumerate(role.work.resident))
     missing = int(MEMORY_BYTES * role.planting.size(Plant.MEMORY_PEAK, 0.0) / 100) - sum(role.work.resident)
     for n in range(max(0, -(-missing // _BALLAST_BYTES))):
@@ -441,7 +441,7 @@ def _register_args(mangled: str) -> tuple[Arg, ...]:
 
 @functools.cache
 def teardown(role: Role) -> Template:
-    """Lay out what happens after the last step."""
+    """Lay out the time after the last step."""
     script, chosen = role.script(), role.work
     script.begin_segment()
     script.enter(MAIN, "roctxRangePushA", MARKER_RANGE, text="shut down")
@@ -476,7 +476,7 @@ def idle() -> Template:
 
 
 def _state_bytes(profile: WorkProfile) -> int:
-    # Bounded, so that loading and saving never outlast the steps of a small job.
+    # Bounded, so that loading and saving never take longer than the steps of a small job.
     return min(profile.resident[-1], 64 << 20)
 
 
@@ -488,13 +488,13 @@ _SIZE = "nranks"
 
 @frozen
 class Recording:
-    """The events that are asked to be recorded, and those that are lost."""
+    """The choice of recorded events, without the lost ones."""
 
     rccl: str
     planting: Planting
 
     def recorded(self, template: Template) -> Template:
-        """Return the template without the rows that are not recorded; ops and lanes stay."""
+        """Return the template with only the recorded rows; ops and lanes stay."""
         regions = template.regions
         lost = self._lost(Plant.LOST_LAUNCHES, [n for n, region in enumerate(regions) if region.name in _LAUNCHES])
         there = [n for n, region in enumerate(regions) if n not in lost and self._has_call(region)]
@@ -516,13 +516,13 @@ class Recording:
         return region.category != RCCL or self.rccl != Rccl.NONE
 
     def _lost(self, plant: Plant, rows: Sequence[int]) -> frozenset[int]:
-        """Return every so manyth of some rows, as a plant says; none where it is not planted."""
+        """Return the rows that a plant loses: every n-th, where n is its size; empty if it is not planted."""
         every = int(self.planting.size(plant, 0.0))
         return frozenset(rows[every // 2 :: every] if every else ())
 
 
 def _keep_regions(template: Template, there: Sequence[int]) -> Template:
-    """Return the template with some regions alone; what lay in others lies in what is around those."""
+    """Return the template with only some regions; content of a removed region moves into the region around it."""
     numbers = {old: new for new, old in enumerate(there)}
 
     def around(region: int) -> int:

@@ -1,1 +1,1 @@
-"""Files of a job that can be given away: the same numbers, with other names for what says where and by whom it ran."""
+"""Files of a job for others: the same numbers, with other names in place of places and users of the job."""

@@ -12,14 +12,14 @@ from rocpd.base.option import Heading, plain
 
 
 class Level(enum.StrEnum):
-    """How much is replaced: what says where and by whom a job ran, or also what it computes and when."""
+    """How much is replaced: places and users of a job, or also its computations and dates."""
 
     SHARE = "share"
     STRICT = "strict"
 
 
 class Clue(enum.StrEnum):
-    """A hint that a text can give away."""
+    """A kind of text that gives something away."""
 
     HOST = "host"
     MACHINE = "machine"
@@ -40,7 +40,7 @@ class Clue(enum.StrEnum):
 
 
 _IN_TEXTS = frozenset({Clue.USER, Clue.PATH, Clue.ARGUMENT, Clue.ADDRESS, Clue.MAIL, Clue.URL, Clue.SECRET, Clue.GUID})
-"""Values in texts, which strict files have none of."""
+"""Kinds of values in texts; strict files have no such texts."""
 
 
 @frozen
@@ -48,10 +48,10 @@ class RedactOptions:
     """The kinds of values that are replaced.
 
     Args:
-        level: `share` replaces what says where and by whom a job ran; `strict` also names of kernels and markers,
-            addresses of memory, and the date.
+        level: `share` replaces places and users of a job; `strict` also names of kernels and markers, addresses of
+            memory, and the date.
         keep: kinds that stay, or names of environment variables that stay with their value.
-        rules: TOML file with the table `replace`: regular expression -> word that stands in its place.
+        rules: TOML file with the table `replace`: regular expression -> word that replaces its matches.
         dry_run: only count.
     """
 
@@ -67,10 +67,10 @@ class RedactOptions:
     dry_run: bool = plain(False, "Only count what would be replaced; write nothing.")
 
     def check(self) -> None:
-        """Refuse to keep what would go all the same.
+        """Refuse to keep kinds that would be replaced all the same.
 
         Raises:
-            UsageError: a kind would.
+            UsageError: there is such a kind.
         """
         for word in self.keep:
             if word == Clue.RULE:

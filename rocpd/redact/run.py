@@ -1,15 +1,14 @@
 """Writes the redacted files of a job: new ones, in which hosts, users, paths and secrets have other names.
 
 Durations, ids and counts stay, so every analysis gives the same numbers; numbers that identify a machine change, and in
-strict files times and addresses. Never copies a page, as no old text may survive, never changes a raw file, and never
-delivers a file in which a search by bytes, so of every page and column, finds what was replaced.
+strict files times and addresses. No page is copied, as no old text may survive, and raw files never change. A file is
+not delivered if a search of its bytes, and so of every page and column, finds a replaced text.
 
-Known before anything is replaced: how each column is redacted, and hosts, machines, users, secrets, GUIDs, kernels and
-markers of all ranks. They are replaced wherever they stand, not only in the columns that they come from. All columns
-without a rule, of tables of the contract or not, are texts or documents. In strict files the names of kernels and
-markers say what analyses go by, and nothing else: a kernel keeps its category, that of a collective what it does, and
-kernels of one function stay together; a marker keeps how many numbers it has and their order, and that of a step, whose
-words are few and known, stays.
+Known before anything is replaced: the rule of each column, and hosts, machines, users, secrets, GUIDs, kernels and
+markers of all ranks. These are replaced in all columns, not only in their own. Columns without a rule, in tables of the
+contract or not, are texts or documents. In strict files the names of kernels and markers keep only the properties that
+analyses use: a kernel keeps its category, a collective its operation, and kernels of one function stay together; a
+marker keeps the number and order of its numbers, and the marker of a step, whose words are few and known, stays.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ Rule: TypeAlias = Callable[[Redactor, str], str]
 
 
 def _named(kind: Clue, *, but: tuple[str, ...] = ("",)) -> Rule:
-    """Return the rule that a text as a whole is of a kind, unless it is one that says nothing."""
+    """Return the rule for texts that are of a kind as a whole; texts in `but` stay."""
     return lambda redactor, text: text if kind in redactor.keep or text in but else redactor.pseudonyms.of(kind, text)
 
 
@@ -77,7 +76,7 @@ _OF_NAMES = {
     "rocpd_disassembly_data": ("instruction",),
     "rocpd_pc_sampling": ("instruction", "instruction_type", "stall_reason"),
 }
-"""Table -> columns of names of functions and of other public things."""
+"""Table -> columns with names of functions and other public things."""
 
 RULES: Mapping[tuple[str, str], Rule] = MappingProxyType(
     {
@@ -94,12 +93,12 @@ RULES: Mapping[tuple[str, str], Rule] = MappingProxyType(
         **{(base, column): _name for base, columns in _OF_NAMES.items() for column in columns},
     }
 )
-"""(table, column) -> how its texts are redacted."""
+"""(table, column) -> rule for its texts."""
 
 NUMBERS: Mapping[tuple[str, str], str] = MappingProxyType(
     {("rocpd_info_node", "hash"): "{column} * 0", ("rocpd_info_agent", "uuid"): "{column} * 0"}
 )
-"""Numbers that identify a machine or a device, and that no analysis reads -> what stands there."""
+"""Numbers that identify a machine or a device, and that no analysis reads -> their replacement."""
 
 
 _ADDRESSES = {
@@ -121,11 +120,11 @@ _COUNTED_ANEW = [
     for base, columns in tables.items()
     for column in columns
 ]
-"""Table, column, and whether it holds times or addresses: strict files count these from the least of the job."""
+"""Table, column, and whether it holds times or addresses: in strict files they count from the least of the job."""
 
 
 def rule(base: str, column: str) -> Rule:
-    """Return how the texts of a column are redacted."""
+    """Return the rule for the texts of a column."""
     return RULES.get((base, column), plain)
 
 
@@ -140,10 +139,10 @@ _MOST_DIGITS = 300
 
 
 def kernel_names(symbols: Iterable[tuple[str, ...]]) -> dict[str, str]:
-    """Return name -> name in its place.
+    """Return name -> new name.
 
     Args:
-        symbols: of all ranks: the names of one kernel, the one for people first and the linker's second.
+        symbols: names of each kernel of all ranks, the name for people first and the linker's second.
 
     >>> kernel_names([("void gemm<float>(float*)", "_Z4gemmIfE.kd"), ("void gemm<half>(half*)", "_Z4gemmIhE.kd")])
     ... # doctest: +NORMALIZE_WHITESPACE
@@ -174,7 +173,7 @@ def kernel_names(symbols: Iterable[tuple[str, ...]]) -> dict[str, str]:
 
 
 def _kind(category: str, display: str) -> str:
-    """Return the category of a kernel as a name that has this category, too; of a collective with what it does.
+    """Return the category of a kernel as a name that has this category, too; for a collective with its operation.
 
     >>> _kind("GEMM", "gemm"), _kind("communication", "my_all_gather<half>"), _kind("communication", "msccl")
     ('GEMM', 'ncclAllGather', 'nccl')
@@ -197,7 +196,7 @@ def _function(display: str) -> str:
 
 
 def marker_names(texts: Iterable[str], pseudonyms: Pseudonyms) -> dict[str, str]:
-    """Return text of a marker -> text in its place; not those of public interfaces.
+    """Return text of a marker -> new text; without texts of public interfaces.
 
     >>> texts = ["step 1", "step 2", "load shard 12 of 9", "load shard 9 of 9", "forward", "forward aloud"]
     >>> marker_names(texts, Pseudonyms())  # doctest: +NORMALIZE_WHITESPACE
@@ -209,12 +208,12 @@ def marker_names(texts: Iterable[str], pseudonyms: Pseudonyms) -> dict[str, str]
 
 
 def _by_form(text: str) -> tuple[str, tuple[int, ...]]:
-    """Return a text without its numbers, and these, by which texts that differ in numbers alone are in order."""
+    """Return a text without its numbers, and its numbers, as a sort key for texts that differ only in numbers."""
     return _DIGITS.sub("#", text), tuple(int(digits[:_MOST_DIGITS]) for digits in _DIGITS.findall(text))
 
 
 def _step(text: str) -> str | None:
-    """Return the text of a step without what PyTorch adds to it; None where it is no step, or has more than its words.
+    """Return the text of a step without PyTorch's additions; None if it is no step, or has further words.
 
     >>> _step("step 7, seq = 3, sizes = [[8]]"), _step("[iteration 3/100]"), _step("forward"), _step("step" + "!" * 99)
     ('step 7', '[iteration 3/100]', None, None)
@@ -233,18 +232,18 @@ _MARKERS = (
 )
 _WITH_TIMES = ("rocpd_event", "rocpd_pmc_event")  # in their documents
 _START = "CASE WHEN json_valid(extdata) THEN json_extract(extdata, '$.start') END"
-_SMALL = 4096  # times and addresses up to here are none
-_LEAST_TEXTS = 3  # characters of what is replaced in the middle of any text
+_SMALL = 4096  # smaller numbers are neither times nor addresses
+_LEAST_TEXTS = 3  # least length of texts that are replaced inside of other texts [characters]
 
 
 def survey(
     session: Federation, pseudonyms: Pseudonyms, keep: Collection[str]
 ) -> tuple[Mapping[str, Clue], Mapping[str, str]]:
-    """Look at all ranks, and give hosts and machines names in their order; variables in `keep` give nothing away.
+    """Read all ranks, and name hosts and machines in their order; variables in `keep` count as harmless.
 
     Returns:
-        text that identifies -> what it is; GUID of a rank -> the one that it gets, in the same order, so that ranks
-        keep their numbers.
+        identifying text -> its kind; GUID of a rank -> its new GUID, in the same order, so that ranks keep their
+            numbers.
     """
     known: dict[str, Clue] = {}
     for rank in session.ranks:
@@ -259,9 +258,7 @@ def survey(
 
 
 def kernels_and_markers(session: Federation, pseudonyms: Pseudonyms, keep: Collection[str]) -> dict[str, str]:
-    """Return names of kernels and texts of markers -> what stands in their place in strict files; those of kinds in
-    `keep` are their own.
-    """
+    """Return names of kernels and texts of markers -> their replacements in strict files; kinds in `keep` stay."""
     symbols: set[tuple[str, ...]] = set()
     markers: set[str] = set()
     for rank in session.ranks:
@@ -280,7 +277,7 @@ def kernels_and_markers(session: Federation, pseudonyms: Pseudonyms, keep: Colle
 
 
 def _measured_kernels(session: Federation) -> set[str]:
-    """Return the names of kernels that runs with instrumentation measured, which find those of a trace."""
+    """Return the names of kernels that instrumented runs measured; analyses match them with those of a trace."""
     return {
         str(kernel)
         for rank in session.ranks
@@ -292,8 +289,8 @@ def _measured_kernels(session: Federation) -> set[str]:
 
 
 def shifts(session: Federation, keep: Collection[str]) -> tuple[dict[tuple[str, str], str], int]:
-    """Return (table, column) -> expression in place of times and, unless pointers stay, addresses, which count from the
-    least of the job, and what is taken from times in documents [ns].
+    """Return (table, column) -> expression that replaces times and, unless pointers stay, addresses, which count from
+    the least of the job; and the offset that is subtracted from times in documents [ns].
     """
     least = {True: 1 << 62, False: 1 << 62}
     for rank in session.ranks:
@@ -313,7 +310,7 @@ def shifts(session: Federation, keep: Collection[str]) -> tuple[dict[tuple[str, 
 
 
 def _least(reader: RankReader, base: str, value: str) -> int:
-    """Return the least of the values of an expression that are no small numbers."""
+    """Return the least value of an expression, without small numbers."""
     sql = f"SELECT MIN({value}) FROM {base} WHERE typeof({value}) = 'integer' AND {value} > {_SMALL}"  # noqa: S608
     [(least,)] = reader.rows(sql)
     return 1 << 62 if least is None else int(least)
@@ -352,19 +349,19 @@ def _of_environment(text: str, keep: Collection[str]) -> Iterator[tuple[str, Clu
 
 
 Counts: TypeAlias = Counter[tuple[str, str]]
-"""(table, column) -> texts that were replaced."""
+"""(table, column) -> number of replaced texts."""
 
 Numbers: TypeAlias = Mapping[tuple[str, str], str]
-"""(table, column) -> SQL expression in place of a number; `{column}` stands for its quoted name."""
+"""(table, column) -> SQL expression that replaces a number; `{column}` stands for its quoted name."""
 
-_DISTINCT = ("rocpd_string", "string")  # the only texts that the schema wants to differ from each other
+_DISTINCT = ("rocpd_string", "string")  # the only column whose texts the schema requires to be distinct
 _EMPTY = ("", "{}", "[]")
-"""Texts that hold nothing, and that most rows have."""
+"""Texts without content, which most rows have."""
 
 
 @frozen
 class NewIdentity:
-    """The suffix and GUID that a rank had, and those that it gets."""
+    """The old and the new suffix and GUID of a rank."""
 
     old: Rank
     guid: str
@@ -375,7 +372,7 @@ class NewIdentity:
         return suffix_of(self.guid)
 
     def in_text(self, text: str) -> str:
-        """Return a text with the new ones, in all the ways in which they are written."""
+        """Return a text with the new suffix and GUID in place of the old ones, in all their spellings."""
         old = self.old.plain_guid
         text = text.replace(self.old.suffix, self.suffix).replace(self.old.guid, self.guid).replace(old, self.guid)
         return text.replace(old.replace("-", ""), self.guid.replace("-", ""))
@@ -385,11 +382,11 @@ class RankCopy:
     """Copies one rank into an open, empty database.
 
     Args:
-        connection: to that database; the rank's file is attached to it.
-        tables: those of the rank, as the schema `source`.
-        identity: what the rank is called from now on.
+        connection: connection to this database; the rank's file is attached to it.
+        tables: tables of the rank, in the schema `source`.
+        identity: the new suffix and GUID of the rank.
         redactor: replaces texts.
-        numbers: what stands in place of numbers.
+        numbers: expressions that replace numbers.
     """
 
     def __init__(
@@ -428,13 +425,13 @@ class RankCopy:
         self._connection.execute("COMMIT")
 
     def count(self) -> None:
-        """Count what would be replaced."""
+        """Count the texts to replace."""
         for base in self._tables.columns:
             for _ in self._connection.execute(self._select(base)):
                 pass
 
     def _definition(self, base: str, texts: Sequence[str]) -> str:
-        """Return the text that creates a table: the file's own, or a plain one where that may tell more."""
+        """Return the statement that creates a table: the file's own, or a plain one if that may give something away."""
         for text in map(self._identity.in_text, texts):
             if not self._redactor.is_strict and self._redactor.text(text) == text:
                 return text
@@ -488,7 +485,7 @@ class RankCopy:
 
 
 def _distinct(redact: Callable[[str], str]) -> Callable[[str], str]:
-    """Return a function whose answers for different texts differ: a number is added to one that was given before."""
+    """Return a function with different answers for different texts: a number is added to a repeated answer."""
     given: dict[str, str] = {}
 
     def redacted(text: str) -> str:
@@ -503,11 +500,11 @@ def _distinct(redact: Callable[[str], str]) -> Callable[[str], str]:
 
 
 _SOUGHT = frozenset({Clue.HOST, Clue.MACHINE, Clue.USER, Clue.SECRET, Clue.MAIL, Clue.URL, Clue.GUID, Clue.RULE})
-_LEAST = 4  # shorter texts stand in other words by chance
+_LEAST = 4  # shorter texts occur in other words by chance
 
 
 def sought(replaced: Iterable[tuple[Clue, str]]) -> dict[str, Clue]:
-    """Return the texts that no file may hold, and what they are; of two of which one holds the other, the shorter."""
+    """Return the texts that no file may hold, with their kinds; of two texts, one in the other, only the shorter."""
     kinds = {text: kind for kind, text in replaced if kind in _SOUGHT and len(text) >= _LEAST}
     shortest: dict[str, Clue] = {}
     for text in sorted(kinds, key=len):
@@ -517,7 +514,7 @@ def sought(replaced: Iterable[tuple[Clue, str]]) -> dict[str, Clue]:
 
 
 def find_texts(path: Path, texts: Iterable[str]) -> list[str]:
-    """Return those of the texts that a file holds anywhere, as words."""
+    """Return the texts that a file holds anywhere, as words."""
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
         return [text for text in texts if _is_word_in(content, text.encode())]
 
@@ -533,7 +530,7 @@ def _is_word_in(content: mmap.mmap, text: bytes) -> bool:
 
 
 def column_with(path: Path, text: str) -> str:
-    """Return the table and column of a file that hold a text, to be named in an error."""
+    """Return the table and column of a file that hold a text, for an error message."""
     with contextlib.closing(apsw.Connection(str(path), apsw.SQLITE_OPEN_READONLY)) as connection:
         for (name_of_table,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
             table = str(name_of_table)
@@ -551,26 +548,26 @@ def redact(
     """Write `rank0.db` … into a new folder, one file per rank.
 
     Args:
-        session: the job; with a window or filters only the events that count are written.
+        session: the job; with a window or filters only the selected events are written.
         folder: the new folder.
-        options: what is replaced.
+        options: kinds of values to replace.
         force: replace a folder that an earlier run wrote.
         progress: called with (ranks done, ranks in all).
 
     Returns:
-        (table, column) -> number of texts that were replaced.
+        (table, column) -> number of replaced texts.
 
     Raises:
-        UsageError: the file of rules cannot be used, or what is to stay would go all the same.
-        OutputError: the folder exists or cannot be written, or a file still holds what should be replaced; then nothing
-            is written.
+        UsageError: the file of rules cannot be used, or a kind to keep would be replaced all the same.
+        OutputError: the folder exists or cannot be written, or a file still holds a text that should be replaced; then
+            nothing is written.
     """
     redactor, numbers, guids = _prepare(session, options)
     identities = [NewIdentity(rank, guids[rank.guid]) for rank in session.ranks]
     with contextlib.ExitStack() as stack:
         temporary = None if options.dry_run else stack.enter_context(folder_complete_or_nothing(folder, force))
         counts = _copies(session, identities, redactor, numbers, temporary, progress)
-        # A user whom only a path named, and others that are known now, are replaced wherever they stand.
+        # Users known only from a path, and other texts found during the first pass, are replaced everywhere.
         learned = _left(temporary, identities, redactor.pseudonyms)
         if any(text not in redactor.known and kind is not Clue.GUID for text, kind in learned.items()):
             counts = _copies(session, identities, redactor.knowing(learned), numbers, temporary, progress)
@@ -581,7 +578,7 @@ def redact(
 
 
 def _prepare(session: Federation, options: RedactOptions) -> tuple[Redactor, Numbers, Mapping[str, str]]:
-    """Return what replaces texts, and numbers, and the GUID of a rank -> the one that it gets."""
+    """Return the redactor of texts, the replacements of numbers, and GUID of a rank -> its new GUID."""
     options.check()
     pseudonyms = Pseudonyms()
     known, guids = survey(session, pseudonyms, options.keep)
@@ -615,7 +612,7 @@ def _copies(
     folder: Path | None,
     progress: Progress | None,
 ) -> Counts:
-    """Write the file of each rank, in place of what was written before; or count alone."""
+    """Write the file of each rank, over an earlier one; without a folder only count."""
     counts: Counts = Counter()
     width = len(str(max(identity.old.number for identity in identities)))
     for done, identity in enumerate(identities, 1):
@@ -629,9 +626,9 @@ def _copies(
 
 
 def _copied(tables: RankTables) -> RankTables:
-    """Return the tables and columns that strict files have: those of the schema, with the facts that are listed.
+    """Return the tables and columns of strict files: those of the schema, with the listed metadata.
 
-    As times count anew, a merged window forgets what lies outside of it.
+    As times count from the least of the job, a merged window loses its data on the time outside.
     """
     columns = {
         base: tuple(column.name for column in table(base).columns if column.name.lower() in map(str.lower, names))
@@ -652,7 +649,7 @@ def _copy(
     try:
         with as_input_error(rank.opening.path), writing(connection):
             connection.pragma("synchronous", 0)
-            connection.pragma("ignore_check_constraints", True)  # rows are copied as they are, not judged
+            connection.pragma("ignore_check_constraints", True)  # rows are copied as they are, not checked
             connection.execute("ATTACH ? AS source", (rank.opening.uri,))
             tables = session.rank_tables(rank.number, "source")
             if redactor.is_strict:
@@ -663,14 +660,14 @@ def _copy(
             else:
                 copy.count()
         return copy.counts
-    except apsw.ConstraintError as error:  # of the file's own tables
+    except apsw.ConstraintError as error:  # raised by the file's own tables
         raise InputError(f"{rank.opening.path}: damaged: {error}", "--skip-bad may leave it out") from error
     finally:
         connection.close()
 
 
 def _left(folder: Path | None, identities: Sequence[NewIdentity], pseudonyms: Pseudonyms) -> dict[str, Clue]:
-    """Return what was replaced and still stands somewhere in the files; without files, what may."""
+    """Return the replaced texts that are still in the files; without files, those that may be."""
     guids = [text for identity in identities for text in (identity.old.plain_guid, identity.old.suffix.lstrip("_"))]
     kinds = sought([*pseudonyms.replaced(), *((Clue.GUID, guid) for guid in guids)])
     if folder is None:
@@ -680,7 +677,7 @@ def _left(folder: Path | None, identities: Sequence[NewIdentity], pseudonyms: Ps
 
 
 def _still_there(folder: Path, text: str, kind: Clue) -> OutputError:
-    """Return the error about a text that stands where it cannot be replaced, such as in the name of a column."""
+    """Return the error about a text that cannot be replaced, such as the name of a column."""
     path = next(path for path in sorted(folder.glob("*.db")) if find_texts(path, [text]))
     return OutputError(
         f"{path.name}: {column_with(path, text)} would hold a {kind} that is replaced elsewhere; nothing is written",

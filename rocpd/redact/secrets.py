@@ -1,7 +1,7 @@
-"""Finds what looks like a secret in a text, by the rules of `data/secrets.toml`, which the recorder has, too.
+"""Finds likely secrets in a text, by the rules of `data/secrets.toml`, which the recorder uses, too.
 
-In time that grows with the text: every place is looked at a bounded number of times, however long a word is. Never
-knows what stands in the place of a secret.
+The time grows linearly with the text: every place is looked at a bounded number of times, however long a word is. Knows
+nothing of the replacements of secrets.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _END_OF_PEM = re.compile(r"-----END [A-Z ]{0,40}-----")
 
 @frozen
 class Rules:
-    """The rules as the file has them; see there."""
+    """The rules of the file, which explains them."""
 
     in_names: Sequence[str]
     parts: frozenset[str]
@@ -62,7 +62,7 @@ def names_secret(variable: str) -> bool:
 
 
 def has_secret_part(name: str) -> bool:
-    """Whether a part of a name says so: of an option, a setting, a header, a key of JSON."""
+    """Whether a part of a name stands for a secret: the name of an option, a setting, a header, a key of JSON."""
     return bool(_secret_parts().search(name.lower()))
 
 
@@ -74,7 +74,7 @@ def _secret_parts() -> re.Pattern[str]:
 
 
 def secrets_in(text: str) -> Iterator[tuple[int, int]]:
-    """Yield start and end of what looks like a secret, in order, none inside another.
+    """Yield start and end of likely secrets, in order, none inside another.
 
     >>> text = "wandb --api-key 0123abcd, api_key=x1 {'token': 'abc'} monkey=5 ghp_0123456789abcdefghijk"
     >>> [text[start:end] for start, end in secrets_in(text)]
@@ -82,7 +82,7 @@ def secrets_in(text: str) -> Iterator[tuple[int, int]]:
     """
     until, logins = 0, _ends_of_logins(text)
     for match in _candidates().finditer(text):
-        # What names a secret counts from its end on: `password: token: x`, `key=-----BEGIN RSA PRIVATE KEY-----`.
+        # The name of a secret counts from its end on: `password: token: x`, `key=-----BEGIN RSA PRIVATE KEY-----`.
         place = match.end() if match.lastgroup in ("named", "pem") else match.start()
         if place >= until and (span := _secret_at(text, match, logins)) and span[1] > max(until, span[0]):
             yield max(until, span[0]), span[1]
@@ -91,13 +91,13 @@ def secrets_in(text: str) -> Iterator[tuple[int, int]]:
 
 @functools.cache
 def _candidates() -> re.Pattern[str]:
-    """Return what finds each place at which a secret, or what names one, may be.
+    """Return the expression for each place where a secret, or the name of a secret, may be.
 
-    A sign counts after a word of names of secrets alone: texts are full of signs.
+    A sign counts only after a word from names of secrets, since texts are full of signs.
     """
     starts = "|".join(re.escape(start) for start in sorted(rules().tokens, key=len, reverse=True))
     token = rf"(?<![\w.\-])(?P<token>{starts})"
-    sign = r"[=:](?:\s|$)"  # what follows is the value
+    sign = r"[=:](?:\s|$)"  # the value follows
     option = rf"(?<!\S)(?=(?P<option>--?[A-Za-z][\w\-]{{0,{_LONGEST_NAME}}}[ \t]+)(?![\s\-]|{sign}))"
     bearer = rf"(?P<bearer>(?i:\bbearer[ \t]++))(?!{sign})"
     name = rf"(?i:{'|'.join(_words())})[\w.\-]{{0,{_LONGEST_NAME}}}+[\"']?"
@@ -107,14 +107,14 @@ def _candidates() -> re.Pattern[str]:
 
 
 def _words() -> list[str]:
-    """Return the shortest words of which a name of a secret has one."""
+    """Return the shortest words of which every name of a secret has one."""
     known = rules()
     words = {*known.parts, *known.endings, *(setting.rstrip("= ") for setting in known.settings)}
     return [word for word in sorted(words) if not any(other in word for other in words - {word})]
 
 
 def _ends_of_logins(text: str) -> list[int]:
-    """Return where a login of a data source of Go may end: before the names of its hosts."""
+    """Return the places where a login of a data source of Go may end: before the names of its hosts."""
     hosts = "|".join(map(re.escape, rules().go_hosts))
     return [match.start() for match in re.finditer(rf"@(?={hosts})", text)]
 
@@ -146,12 +146,12 @@ def _token(text: str, at: int, end: int) -> tuple[int, int] | None:
     while end < len(text) and (text[end].isalnum() or text[end] in "_-."):
         end += 1
     rest = text[at + len(start) : end]
-    # Words with dashes are long too, but hold no digits.
+    # Words with dashes are long, too, but hold no digits.
     return (at, end) if len(rest) >= rules().tokens[start] and any(map(str.isdigit, rest)) else None
 
 
 def _end_of_name(text: str, sign: int) -> int:
-    """Return where what stands before a sign ends, without blanks."""
+    """Return the end of the text before a sign, without blanks."""
     end = sign
     while end > max(0, sign - _MOST_BLANKS) and text[end - 1] in " \t":
         end -= 1
@@ -181,7 +181,7 @@ def _setting(text: str, at: int) -> tuple[int, int] | None:
 
 @functools.cache
 def _settings() -> re.Pattern[str]:
-    """Return what a name ends with that is a setting; short ones are no part of a word."""
+    """Return the expression for the end of a name that is a setting; short ones must not be part of a word."""
     known = rules()
     long, short = (
         "|".join(each.removesuffix("=") for each in names if each.endswith("="))
@@ -199,7 +199,7 @@ def _pair(text: str, colon: int) -> tuple[int, int] | None:
     is_pair = (end > 0 and text[end - 1] in "\"'") or value > colon + 1
     name = _name_before(text, end).lower()
     if not is_pair or value == len(text) or name == "key" or not has_secret_part(name):
-        return None  # a key of a table is none of a lock
+        return None  # a "key" alone is a key of a table
     if name in _HEADERS:
         line = _END_OF_LINE.search(text, value + 1)
         return value, line.start() if line else len(text)
@@ -207,12 +207,12 @@ def _pair(text: str, colon: int) -> tuple[int, int] | None:
 
 
 def _value(text: str, at: int) -> tuple[int, int]:
-    """Return start and end of a value; of one in quotes, what is between them."""
+    """Return start and end of a value, without its quotes."""
     return at + (text[at : at + 1] in ("'", '"')), _end_of_value(text, at)
 
 
 def _go_login(text: str, colon: int, ends: Sequence[int]) -> tuple[int, int] | None:
-    """Return the password of a login in a data source of Go: it ends before a host, of `ends`, or before a path."""
+    """Return the password of a login in a data source of Go; it ends at one of `ends`, or before a path."""
     start, until = colon + 1, colon + 1 + rules().longest_login
     slash = text.find("/", start, until)
     end = slash - 1 if slash > start and text[slash - 1] == "@" else until  # paths with an @ start with a slash, too
@@ -224,7 +224,7 @@ def _go_login(text: str, colon: int, ends: Sequence[int]) -> tuple[int, int] | N
 
 
 def _end_of_login(text: str, at: int) -> int:
-    """Return where a login in a URL ends, 0 where there is none: scheme://user:password@host, scheme://token@host."""
+    """Return the end of a login in a URL, 0 if there is none: scheme://user:password@host, scheme://token@host."""
     end = text.find("@", at, at + rules().longest_login)
     if end <= at or _end_of_value(text, at, end) < end:
         return 0

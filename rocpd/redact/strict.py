@@ -1,7 +1,7 @@
-"""Redacts for level `strict`: what `data/strict.toml` lists stays, every other text becomes a pseudonym or goes.
+"""Redacts for level `strict`: texts listed in `data/strict.toml` stay, every other text becomes a pseudonym or goes.
 
-Names of kernels and markers become those that the survey gives them. What the list keeps passes through the rules of
-level `share`, too. Knows neither tables nor files.
+Names of kernels and markers are replaced by names from the survey. Listed texts pass through the rules of level
+`share`, too. Knows neither tables nor files.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rocpd.redact.texts import Pseudonyms, Redactor
 _NUMBER = r"-?\d{1,15}(?![\w.])|-?\d{1,15}\.\d{1,17}(?:[eE][+-]?\d{1,3})?(?!\w)"
 _WORD = rf"{_NUMBER}|0[xX][0-9a-fA-F]{{1,16}}(?!\w)|[xyz]=|(?:True|False|None)(?!\w)"
 _NUMBERS = re.compile(rf"(?:(?<![\w.])(?:{_WORD})|, ?|[\[\](){{}}.])++")
-"""Numbers and addresses, alone, in brackets or between commas: of 15 digits at most, which no number of a card has."""
+"""Numbers and addresses, alone, in brackets or between commas: at most 15 digits, fewer than a card's number has."""
 
 _POINTER = re.compile(r"\b0[xX][0-9a-fA-F]{6,}\b")
 _LARGEST = 10**15
@@ -33,7 +33,7 @@ _TIMES = frozenset({"start", "end"})  # keys of JSON
 
 @frozen
 class Allowed:
-    """Values that stay, as the file has them; see there."""
+    """Values that stay, from the file, which explains them."""
 
     words: frozenset[str]
     names: tuple[re.Pattern[str], ...]
@@ -57,7 +57,7 @@ def allowed() -> Allowed:
 
 
 def is_public(name: str) -> bool:
-    """Whether a name is one of a public interface, with nothing of the user's in it.
+    """Whether a name belongs to a public interface, and has no part from the user.
 
     >>> is_public("ncclDevKernel_Generic_4(ncclDevKernelArgsStorage<4096ul>)"), is_public("my_all_reduce(float*)")
     (True, False)
@@ -67,11 +67,11 @@ def is_public(name: str) -> bool:
 
 @frozen
 class InJob:
-    """Words that stand in strict files in place of names and times of a job.
+    """Replacements of names and times of a job in strict files.
 
     Args:
-        names: of kernels and markers -> names in their place; those that stay are their own.
-        before: what is taken from times [ns].
+        names: names of kernels and markers -> new names; names that stay map to themselves.
+        before: offset that is subtracted from times [ns].
     """
 
     names: Mapping[str, str] = field(default_factory=dict)
@@ -79,16 +79,16 @@ class InJob:
 
 
 def is_listed(name: str) -> bool:
-    """Whether a name is one of a public interface, whatever of the user's is in it."""
+    """Whether a name belongs to a public interface, even if a part of it is from the user."""
     return any(known.fullmatch(name) for known in allowed().names)
 
 
 class Strict(Redactor):
-    """Keeps what is listed.
+    """Keeps listed texts.
 
     Args:
-        pseudonyms, known, keep, rules: as of a `Redactor`.
-        in_job: what the survey of the job found.
+        pseudonyms, known, keep, rules: as for a `Redactor`.
+        in_job: results of the survey of the job.
 
     >>> from rocpd.redact.texts import Pseudonyms
     >>> strict = Strict(Pseudonyms(), {})
@@ -113,11 +113,11 @@ class Strict(Redactor):
         self._whole = in_job.names
 
     def knowing(self, further: Mapping[str, Clue]) -> Strict:
-        """Return one that replaces further texts wherever they stand; its names are those that were given."""
+        """Return a redactor that replaces further texts everywhere, with the same pseudonyms."""
         return Strict(self.pseudonyms, {**self.known, **further}, self.keep, self._rules, self._in_job)
 
     def text(self, text: str) -> str:
-        """Return a listed word, or the name of a kernel or marker, else a pseudonym."""
+        """Return a listed word, or the new name of a kernel or marker, else a pseudonym."""
         if (name := self._whole.get(text, text)) != text:
             return name
         if text in self._whole or Clue.TEXT in self.keep or self._stays(text):
@@ -125,7 +125,7 @@ class Strict(Redactor):
         return self._folded_name(text) or self.pseudonyms.of_form(Clue.TEXT, text)
 
     def name(self, text: str) -> str:
-        """Return a name of a public interface; what is the user's in it becomes a pseudonym."""
+        """Return a name of a public interface, with pseudonyms for parts from the user."""
         if text not in self._whole and not self._stays(text):
             for known in (*allowed().names, *allowed().instructions):
                 if match := known.fullmatch(text):
@@ -133,26 +133,26 @@ class Strict(Redactor):
         return self.text(text)
 
     def argument(self, text: str) -> str:
-        """Return the name of an argument that analyses read, else a pseudonym."""
+        """Return the name of an argument if analyses read it, else a pseudonym."""
         return text if text in allowed().arguments else self.text(text)
 
     def tag(self, text: str) -> str:
-        """Return a tag of metadata that is listed, else a pseudonym."""
+        """Return a tag of metadata if it is listed, else a pseudonym."""
         return text if text in allowed().tags else self.text(text)
 
     def value(self, text: str) -> str:
-        """Return numbers, with numbered addresses; other text as `document` and `name` do."""
+        """Return numbers, with numbered addresses; other text is redacted as by `document` and `name`."""
         if _NUMBERS.fullmatch(text):
             return _POINTER.sub(self._pointer, text)
         return self._json(text, self.value) if text[:1] in ("{", "[") else self.name(text)
 
     def document(self, text: str) -> str:
-        """Return a JSON document with the keys that may stay; other text as `text` does."""
+        """Return a JSON document with the keys that may stay; other text is redacted as by `text`."""
         return self._json(text, self.name)
 
     def environment(self, text: str) -> str:
-        """Return the JSON of a process's environment with the listed variables whose values are numbers, or all if they
-        are kept, redacted as level `share` does.
+        """Return the JSON of a process's environment with the listed variables whose values are numbers; or redacted as
+        for level `share` if variables are kept.
         """
         if Clue.VARIABLE in self.keep:
             return Redactor(self.pseudonyms, self.known, self.keep, self._rules).environment(text)
@@ -175,7 +175,7 @@ class Strict(Redactor):
         return f"0x{self._new_name(Clue.POINTER, match[0]).rpartition('-')[2]:0>12}"
 
     def _folded_name(self, text: str) -> str:
-        """Return the name of a text that is a host, user or secret as a whole, wherever it stands."""
+        """Return the new name of a text that is a host, user or secret as a whole, in any case of letters."""
         known = self._folded.get(text.lower())
         return self._name(*known) if known else ""
 
@@ -189,7 +189,7 @@ class Strict(Redactor):
         return "".join([*parts, match.string[until:]])
 
     def _json(self, text: str, redacted: Callable[[str], str]) -> str:
-        """Return a JSON document whose strings a function redacts."""
+        """Return a JSON document with redacted strings."""
         try:
             content = json.loads(text)
         except (ValueError, RecursionError):
@@ -209,5 +209,5 @@ class Strict(Redactor):
 
 
 def _is_key(key: str) -> bool:
-    """Whether a key may stay; those of counts are instructions."""
+    """Whether a key may stay; keys of counts are instructions."""
     return key in allowed().keys or any(known.fullmatch(key) for known in allowed().instructions)

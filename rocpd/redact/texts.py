@@ -1,8 +1,8 @@
-"""Parts of a text that give away where and by whom a job ran, and the names that stand there instead.
+"""Parts of a text that give away places and users of a job, and their replacements.
 
-The same text has the same name in all ranks of a job. Never writes the pairs anywhere: who has only the outputs cannot
-go back. Works on one text at a time and knows neither tables nor files. Texts that are written in another way are read:
-UTF-16, and words in base64, hexadecimal digits and escapes, each word once, in time that grows with it.
+A text has the same replacement in all ranks of a job. The pairs are never written: nobody can reverse them from the
+outputs alone. Works on one text at a time and knows neither tables nor files. Encoded texts are decoded: UTF-16, and
+words in base64, hexadecimal digits and escapes, each word once, in time linear in its length.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ def decoded(raw: bytes, errors: str = "backslashreplace") -> str:
 
 
 def may_be_encoded(text: str) -> bool:
-    """Whether a word of a text may be written in another way."""
+    """Whether a text may hold an encoded word."""
     return bool(_ESCAPED.search(text) or _LONG.search(text))
 
 
 def readings(word: str) -> Iterator[str]:
-    """Yield what a word, or a part of it, says where it is written in another way.
+    """Yield the decoded texts of a word, or of parts of it; none if nothing in it is encoded.
 
     >>> list(readings("%61%62c")), list(readings("key=aGVsbG8gd29ybGQhIQ==")), list(readings("_Z16kernel_with_namePf"))
     (['abc'], ['key=hello world!!'], [])
@@ -63,7 +63,7 @@ def readings(word: str) -> Iterator[str]:
 
 
 def _read(word: str) -> str | None:
-    """Return the text that a word is in hexadecimal digits or base64; None where it is no printable one."""
+    """Return the text of a word in hexadecimal digits or base64; None if it is not a printable text."""
     try:
         raw = bytes.fromhex(word) if _HEX.fullmatch(word) else _of_base64(word)
         text = decoded(raw, "replace").strip("\0").replace("\ufffd", "?")  # escapes would be four times as long
@@ -82,7 +82,7 @@ _DIGITS = re.compile(r"\d+")
 
 
 def _letters(number: int) -> str:
-    """Return a number as letters, at least three: names of which analyses fold digits would be one by numbers.
+    """Return a number as at least three letters, since analyses would fold names that differ only in digits.
 
     >>> _letters(0), _letters(27), _letters(26**3)
     ('aaa', 'abb', 'baaa')
@@ -95,7 +95,7 @@ def _letters(number: int) -> str:
 
 
 class Pseudonyms:
-    """Names in place of texts, by what the texts are; `given` has all of them.
+    """Replacements of texts, by kind; `given` has all of them.
 
     >>> names = Pseudonyms()
     >>> names.of(Clue.HOST, "node17"), names.of(Clue.HOST, "node3"), names.of(Clue.HOST, "node17")
@@ -108,12 +108,12 @@ class Pseudonyms:
         self.given: set[str] = set()
 
     def of(self, kind: Clue, text: str, word: str = "") -> str:
-        """Return the name of a text; `word` stands in it instead of the kind."""
+        """Return the replacement of a text; it contains `word` in place of the kind."""
         names = self._names[kind]
         return names.get(text) or self._give(kind, text, f"{word or kind}-{len(names) + 1:02}")
 
     def of_form(self, kind: Clue, text: str) -> str:
-        """Return the name of a text that analyses take for another with other numbers, so that its name is alike.
+        """Return the replacement of a text; texts that differ only in numbers, which analyses fold, get similar ones.
 
         >>> names = Pseudonyms()
         >>> [names.of_form(Clue.TEXT, text) for text in ("layer 12", "head", "layer 7", "layer 12")]
@@ -127,7 +127,7 @@ class Pseudonyms:
         return self._give(kind, text, f"{kind}-{letters}" + f" {len(known)}" * (form.count("#") > 0))
 
     def in_order(self, kind: Clue, texts: Iterable[str]) -> None:
-        """Give names to texts in their order, so that what is sorted by them stays sorted."""
+        """Name texts in their order, so that their replacements sort in the same way."""
         ordered = sorted(set(texts))
         width = len(str(len(ordered)))
         for number, text in enumerate(ordered, 1):
@@ -139,7 +139,7 @@ class Pseudonyms:
         return name
 
     def replaced(self) -> Iterator[tuple[Clue, str]]:
-        """Yield the texts that have a name; not those that are names, as in files that were redacted before."""
+        """Yield the replaced texts, without replacements from an earlier redaction."""
         for kind, names in self._names.items():
             for text in names:
                 if text not in self.given:
@@ -151,16 +151,16 @@ _ALLOWED_VARIABLES = re.compile(
     r"(OMPI_COMM_WORLD|PMI|PALS|FLUX_TASK)_?\w*(RANK|ID|SIZE)|SLURM_(\w*(PROCID|LOCALID|NODEID)|\w*(NTASKS|SIZE)\w*)|"
     r"(LOCAL_)?RANK|WORLD_SIZE"
 )
-"""Environment variables that stay, their values redacted: settings of the GPU's libraries, and the place in the job."""
+"""Environment variables that stay, with redacted values: settings of the GPU's libraries, and the place in the job."""
 
 _NETWORK = re.compile(r"IFNAME|HCA|HOST|ADDR|COMM_ID|NODELIST")
-"""In names of variables whose value is the name of a network, or of a machine."""
+"""Parts of the names of variables whose value names a network or a machine."""
 
 NOT_TELLING = frozenset({
     "", "root", "localhost", "(none)", "none", "user", "unknown", "nobody", "admin", "amd", "rocm", "ubuntu", "docker",
     "jenkins", "runner", "gpu",
 })  # fmt: skip
-"""Names of accounts and machines that come with software: they tell nothing, and stand in names of public software."""
+"""Names of accounts and machines that come with software: they identify nobody, and occur in public names."""
 
 _PATH = r"(?:(?<=file:)/{0,2}|(?<![\w/.~-])(?:~|\.{1,2})?)(?:/[^\s/'\"<>|:;,()\[\]{}*?&#=\\]+)+/?"
 _UUID = r"(?i)(?<![0-9a-z])(?:GPU-)?[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}(?![0-9a-z])"
@@ -169,7 +169,7 @@ _SERIAL = (
     r"(?=[a-z-]{0,31}\d)[\w-]{6,40}"
 )
 _OF_DEVICES = re.compile(r"(?i)(?:\w{1,20}_)?(?:uuid|serial(?:_?(?:number|no))?|unique_?id|hive_id|board_serial)")
-"""Keys of JSON under which devices have names for good."""
+"""Keys of JSON with the permanent names of devices."""
 
 _PATTERNS: tuple[tuple[Clue, str], ...] = (
     (Clue.URL, r"\b(?!file:)[A-Za-z][A-Za-z0-9+.\-]{1,15}://[^\s'\"<>]+"),
@@ -191,16 +191,16 @@ _PROGRAM = re.compile(r"(python|bash|sh|mpirun|mpiexec|srun|torchrun|rocprof)[\w
 
 
 class Redactor:
-    """Replaces what identifies in texts.
+    """Replaces identifying parts of texts.
 
     Args:
-        pseudonyms: names that stand in place.
-        known: texts that identify wherever they stand, with what they are.
+        pseudonyms: replacements of texts.
+        known: identifying texts, which are replaced everywhere -> their kinds.
         keep: kinds, and environment variables, that stay.
-        rules: regular expression -> word, for what the user knows besides.
+        rules: regular expression -> word, for further texts that the user knows.
 
     Attributes:
-        known: those that are replaced.
+        known: the replaced texts.
     """
 
     is_strict = False
@@ -230,7 +230,7 @@ class Redactor:
                 self._add(pattern, ways.get(kind) or partial(self._new_name, kind))
 
     def knowing(self, further: Mapping[str, Clue]) -> Redactor:
-        """Return one that replaces further texts wherever they stand; its names are those that were given."""
+        """Return a redactor that replaces further texts everywhere, with the same pseudonyms."""
         return Redactor(self.pseudonyms, {**self.known, **further}, self.keep, self._rules)
 
     def _add(self, pattern: str, replace: Callable[[str], str]) -> None:
@@ -243,13 +243,13 @@ class Redactor:
         return text if text in self.pseudonyms.given else self._name(kind, text)
 
     def text(self, text: str) -> str:
-        """Return a text without what identifies; what it holds in another writing is read, if that does."""
+        """Return a text without identifying parts; encoded words are decoded if their text identifies."""
         if may_be_encoded(text):
             text = re.sub(r"\S+", lambda word: self._read(word[0]), text)
         return self._replaced(text)
 
     def _read(self, word: str) -> str:
-        """Return a word as it reads without what identifies, or itself where that is the same."""
+        """Return the decoded, redacted text of a word, or the word itself if nothing in it identifies."""
         for read in readings(word):
             replaced = self._replaced(read)
             if replaced != read:
@@ -262,10 +262,10 @@ class Redactor:
         return text
 
     name = argument = tag = text
-    """Texts that strict files keep more of than of any other: names of functions and of arguments, tags of metadata."""
+    """Methods for texts that strict files may keep: names of functions and of arguments, tags of metadata."""
 
     def value(self, text: str) -> str:
-        """Return the value of an argument: a text, or the strings of a JSON document."""
+        """Return the redacted value of an argument: a text, or the strings of a JSON document."""
         return self.document(text) if text[:1] in ("{", "[") else self.text(text)
 
     def _without_secrets(self, text: str) -> str:
@@ -276,12 +276,12 @@ class Redactor:
         return "".join([*parts, text[until:]])
 
     def _serial(self, text: str) -> str:
-        """Return the name of what a device is called for good; what introduces it stays."""
+        """Return a permanent name of a device with its replacement; the words before it stay."""
         word = re.split(r"[\s\"':=#]", text)[-1]
         return text.removesuffix(word) + self._new_name(Clue.MACHINE, word)
 
     def _address(self, text: str) -> str:
-        """Return the name of an address; colons between digits may be a time, or a scope of C++."""
+        """Return the replacement of an address; colons between digits may be a time, or a scope of C++."""
         if ":" in text and not _MAC.fullmatch(text):
             try:
                 ipaddress.IPv6Address(text)
@@ -292,7 +292,7 @@ class Redactor:
         return self._new_name(Clue.ADDRESS, text)
 
     def document(self, text: str) -> str:
-        """Return a JSON document whose strings are redacted; other text as `text` does."""
+        """Return a JSON document with redacted strings; other text is redacted as by `text`."""
         content = json_value(text)
         if content is None:
             return self.text(text)
@@ -316,7 +316,7 @@ class Redactor:
         return self._value(value)
 
     def _of_device(self, value: Any) -> Any:
-        """Return what stands in place of the name that a device has for good: its numbers are 0."""
+        """Return the replacement of a permanent name of a device; numbers become 0."""
         if isinstance(value, str):
             return self._new_name(Clue.MACHINE, value) if value else value
         if isinstance(value, list):
@@ -340,7 +340,7 @@ class Redactor:
         return json.dumps(values, ensure_ascii=False)
 
     def command(self, text: str) -> str:
-        """Return a command line with its program and the names of its options."""
+        """Return a command line with its program and the names of its options, and redacted values."""
         if Clue.ARGUMENT in self.keep:
             return self.text(text)
         program, *arguments = text.split() or [""]
@@ -386,6 +386,6 @@ def may_stay(variable: str) -> bool:
 
 
 def _words(texts: Iterable[str]) -> str:
-    """Return the expression that finds any of some texts as words, the longest that fits."""
+    """Return the expression for any of some texts as a word, the longest first."""
     longest_first = sorted(texts, key=len, reverse=True)
     return rf"(?i)(?<![A-Za-z0-9])(?:{'|'.join(map(re.escape, longest_first))})(?![A-Za-z0-9])"

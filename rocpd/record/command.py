@@ -19,37 +19,37 @@ TRACES = (
     "hip", "hsa", "marker", "kernel", "memcpy", "alloc", "scratch", "rccl", "counters", "rocdecode", "rocjpeg", "graph",
     "event", "ompt", "kfd", "other",
 )  # fmt: skip
-"""Domains that `trace` may name; without it the tool records all but hsa, event, ompt and kfd. `other` is every API
-that has no word here. Words in capitals are rocprofiler-sdk's own names of kinds, such as HIPFILE_API."""
+"""Domains that `trace` may name; by default the tool records all but hsa, event, ompt and kfd. `other` stands for every
+API without a word here. Words in capitals are rocprofiler-sdk's own names of kinds, such as HIPFILE_API."""
 
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 _NAMES = re.compile(r"[A-Za-z_]\w*(,[A-Za-z_]\w*)*")
 _OFF = ("0", "off", "false", "no")
-"""Values of a variable that say no."""
+"""Values of a variable that mean no."""
 _SHELL_SIGNAL = 128
-"""A shell's exit code after a signal is this and the signal's number."""
-_HANDLED_S = 1.0  # a signal is passed on after so long at the latest
+"""A shell's exit code after a signal is this number plus the number of the signal."""
+_HANDLED_S = 1.0  # longest delay of passing on a signal
 
 
 @frozen
 class Settings:
-    """Options of `rocpd record`; each field declares its own. What is not given, `ROCPD_…` variables say.
+    """Options of `rocpd record`; each field declares its own. Options that are not given come from `ROCPD_…` variables.
 
     Args:
         trace: domains, such as `hip,kernel`; None: the tool's default.
         counters: hardware counters, or None.
-        sample_hz: samples of the process and its machine per second; 0 for none, None for what the environment says.
+        sample_hz: samples of the process and its machine per second; 0 for none, None: by the environment.
         smi: samples of the node's GPUs per second, through libamd_smi; as `sample_hz`.
         python_stacks: samples of the call stacks of all Python threads per second; as `sample_hz`.
         stacks: samples of the call stacks of C and C++ per second of each thread's CPU time; as `sample_hz`.
         stacks_wall: the same per second, whether threads run or wait.
-        stack_threads: which threads `stacks` samples: `all`, `main`, or a regular expression for names of threads.
-        flush_ms: the most that a killed process loses [ms]; None for what the environment says.
+        stack_threads: threads that `stacks` samples: `all`, `main`, or a regular expression for names of threads.
+        flush_ms: the most that a killed process loses [ms]; None: by the environment.
         drop: lose events rather than make the program wait for the writer.
         off: start without recording.
         group: let the group of the files read them.
         keep_env: names of variables whose values are stored although they look like secrets, or `all`.
-        best_effort: run the command where there is no recorder, too.
+        best_effort: run the command even if there is no recorder.
         folder: folder of the files.
     """
 
@@ -99,13 +99,13 @@ class Written:
 
 @frozen
 class Outcome:
-    """How a command ended, and the files of all its processes.
+    """The end of a command, and the files of all its processes.
 
     Args:
         code: exit code.
-        files: what was written.
+        files: the written files.
         was_on: whether recording was on from the start.
-        why_not: why it was not recorded, if so.
+        why_not: reason why it was not recorded, if so.
     """
 
     code: int
@@ -119,14 +119,14 @@ def run(command: Sequence[str], settings: Settings, begins: Callable[[], None] =
 
     Args:
         command: program and arguments.
-        settings: what is recorded.
-        begins: called before the program runs, where it is recorded.
+        settings: the options.
+        begins: called before the program runs, if it is recorded.
 
     Returns:
-        its exit code (128 + N after signal N), and what was written.
+        its exit code (128 + N after signal N), and the written files.
 
     Raises:
-        UsageError: the libraries are not there or the folder cannot be written, and `best_effort` was not asked for.
+        UsageError: the libraries are missing or the folder cannot be written, and `best_effort` was not asked for.
     """
     token = os.urandom(8).hex()
     try:
@@ -143,7 +143,7 @@ def run(command: Sequence[str], settings: Settings, begins: Callable[[], None] =
 
 
 def environment_of(settings: Settings, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment in which a command is recorded."""
+    """Return the environment for recording a command."""
     preload = [str(library.find(library.ROCTX, environ))]
     values = dict(environ)
     if has_rocm(environ):
@@ -169,7 +169,7 @@ def environment_of(settings: Settings, environ: Mapping[str, str]) -> dict[str, 
 
 
 def _refuse_two_samplers(settings: Settings) -> None:
-    """Raise UsageError where a thread's time would be counted twice."""
+    """Raise UsageError if a thread's time would be counted twice."""
     if settings.stacks and settings.stacks_wall:
         raise UsageError("--stacks and --stacks-wall: stacks are sampled by CPU time or by wall time", "choose one")
     if settings.python_stacks and (settings.stacks or settings.stacks_wall):
@@ -178,7 +178,7 @@ def _refuse_two_samplers(settings: Settings) -> None:
 
 
 def _variables(settings: Settings) -> dict[str, str]:
-    """Return the variables of what was given; the others stay as the environment has them."""
+    """Return the variables for the given options; the others stay as in the environment."""
     given = {
         "ROCPD_FLUSH_MS": settings.flush_ms,
         "ROCPD_SAMPLE_HZ": settings.sample_hz,
@@ -214,7 +214,7 @@ def _wait(command: Sequence[str], environment: Mapping[str, str]) -> int:
             raise UsageError(f"{command[0]}: cannot be run: {error.strerror}") from error
         forward_to(child)
         code = None
-        while code is None:  # not without a limit: a signal that comes as it begins to wait is handled after it
+        while code is None:  # short waits: a signal that comes just before a wait is handled only after it
             with contextlib.suppress(subprocess.TimeoutExpired):
                 code = child.wait(_HANDLED_S)
     return code if code >= 0 else _SHELL_SIGNAL - code
@@ -222,7 +222,7 @@ def _wait(command: Sequence[str], environment: Mapping[str, str]) -> int:
 
 @contextlib.contextmanager
 def _forwarding() -> Iterator[Callable[[subprocess.Popen[bytes]], None]]:
-    """Pass signals on to the child that the given function names; those that came before, then."""
+    """Yield a function that names the child to pass signals on to; earlier signals are passed on then."""
     children: list[subprocess.Popen[bytes]] = []
     early: list[int] = []
 
@@ -258,7 +258,7 @@ def _in_foreground() -> bool:
 
 
 def _describe(path: Path, token: str) -> Written | None:
-    """Describe a file; None when another run wrote it."""
+    """Return the description of a file; None if another run wrote it."""
     from rocpd.base.sqlite import apsw
     from rocpd.schema.quote import quote_name
 

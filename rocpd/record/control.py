@@ -1,6 +1,6 @@
 """Sends commands to the recorder of another process, through the Unix socket that it listens on.
 
-Believes nobody but that process: others may make the folder first, listen in its place, or answer without end.
+Trusts only this process: others may create the folder first, listen in its place, or answer without end.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PATIENCE_S = 5.0
 _LONGEST = 1 << 16  # bytes of an answer: some numbers and a path
 _CREDENTIALS = struct.Struct("3i")  # struct ucred of Linux: process, user, group
 _ELSEWHERE = "who listens there is not the recorder of this process; ROCPD_CONTROL_DIR names another folder"
-_STARTING_S = 10.0  # a recorder makes its socket, and listens a moment later
+_STARTING_S = 10.0  # a recorder creates its socket, and listens a moment later
 
 
 class Action(StrEnum):
@@ -41,7 +41,7 @@ def control(pid: int, action: Action) -> Status:
     Stop and flush return when everything recorded so far is in the file.
 
     Raises:
-        InputError: there is no such process, it has no recorder that listens, or somebody else listens in its place.
+        InputError: there is no such process, it has no listening recorder, or another process listens in its place.
         RocpdError: the recorder failed.
     """
     owner, path = owner_and_socket(pid)
@@ -50,10 +50,10 @@ def control(pid: int, action: Action) -> Status:
 
 
 def _check(pid: int, owner: int, path: Path) -> None:
-    """Refuse what is no socket of the process's user alone, or lies in a folder in which another user could listen.
+    """Refuse everything but a private socket of the process's user, in a folder where no other user could listen.
 
     Raises:
-        InputError: it is refused, or there is nothing.
+        InputError: it is refused, or does not exist.
     """
     for place, is_kind, what in (
         (path.parent, stat.S_ISDIR, "folder of its user alone (mode 0700)"),
@@ -68,7 +68,7 @@ def _check(pid: int, owner: int, path: Path) -> None:
 
 
 def _ask(pid: int, owner: int, path: Path, action: Action) -> bytes:
-    """Send a command; return the line that is the answer.
+    """Send a command; return the line of the answer.
 
     Raises:
         InputError: the process does not listen, or does not answer in time.
@@ -85,9 +85,9 @@ def _ask(pid: int, owner: int, path: Path, action: Action) -> bytes:
             link.sendall(f"{action}\n".encode())
             return _first_line(link, deadline)
         except ConnectionRefusedError as error:
-            with contextlib.suppress(OSError):  # its recorder may end right now, and remove it
+            with contextlib.suppress(OSError):  # its recorder may end right now, and remove the socket
                 if time.time() - path.lstat().st_mtime > _STARTING_S:
-                    path.unlink()  # of an earlier process with this number, or the process runs another program now
+                    path.unlink()  # of an earlier process with this number, or of an earlier program in this process
             raise _nobody_listens(pid, error) from error
         except TimeoutError as error:
             hint = "it may be stopped, or still be writing: rocpd control status asks again"
@@ -97,10 +97,10 @@ def _ask(pid: int, owner: int, path: Path, action: Action) -> bytes:
 
 
 def _first_line(link: socket.socket, deadline: float) -> bytes:
-    """Return what comes up to the end of a line; at most `_LONGEST` bytes.
+    """Return the received bytes up to the end of a line; at most `_LONGEST`.
 
     Raises:
-        TimeoutError: it takes beyond the deadline, as time.monotonic() has it [s].
+        TimeoutError: it takes longer than the deadline, a value of time.monotonic() [s].
     """
     answer = b""
     while b"\n" not in answer and len(answer) <= _LONGEST:
@@ -113,11 +113,11 @@ def _first_line(link: socket.socket, deadline: float) -> bytes:
 
 
 def _status(pid: int, action: Action, reply: dict[str, object] | None) -> Status:
-    """Return what an answer says.
+    """Return the status in an answer.
 
     Raises:
-        InputError: it lacks something, or says it in another way than recorders do.
-        RocpdError: it says that the recorder failed.
+        InputError: a part of the answer is missing, or in an unknown form.
+        RocpdError: the answer reports that the recorder failed.
     """
     if reply is not None and reply.get("ok") is False:
         raise RocpdError(f"process {pid}: could not {action}", "its stderr says why")
@@ -161,7 +161,7 @@ def owner_and_socket(pid: int) -> tuple[int, Path]:
 
 
 def _clean_after(pid: int) -> None:
-    """Remove the socket of a process of this user that is gone: it was killed."""
+    """Remove the socket of a process of this user that is gone, such as a killed one."""
     with contextlib.suppress(OSError, InputError):
         path = _folder(os.geteuid()) / f"{_space(Path('/proc/self'))}-{pid}.sock"
         _check(pid, os.geteuid(), path)
@@ -169,12 +169,12 @@ def _clean_after(pid: int) -> None:
 
 
 def _space(process: Path) -> int:
-    """Return the number of a process's pid namespace: containers that share /tmp may have the same pid twice."""
+    """Return the number of a process's pid namespace: pids may repeat in containers that share /tmp."""
     return (process / "ns" / "pid").stat().st_ino
 
 
 def _folder(owner: int) -> Path:
-    """Return where recorders of a user listen; they make it with mode 0700."""
+    """Return the folder with the sockets of a user's recorders; they create it with mode 0700."""
     return Path(os.environ.get("ROCPD_CONTROL_DIR") or f"/tmp/rocpd-{owner}")
 
 

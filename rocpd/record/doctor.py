@@ -1,6 +1,6 @@
-"""Says what this machine can record, and why not. Starts no recording, and changes nothing.
+"""Reports what this machine can record, and reasons for what it cannot. Starts no recording, and changes nothing.
 
-What it returns can be shown to anybody: no host, user or machine id, no value of a variable that is not ours.
+The report can be shown to anybody: it has no host, user or machine id, and no values of foreign variables.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ class State(StrEnum):
 
 @frozen
 class Check:
-    """One thing that recording needs, or that helps.
+    """A part that recording needs, or that helps.
 
     Args:
-        name: of the thing.
-        state: whether it is there.
-        says: what is there.
-        fix: what to do about it; empty where there is nothing to do.
+        name: name of the part.
+        state: whether it is present.
+        says: the details.
+        fix: the remedy; empty if none is needed.
     """
 
     name: str
@@ -51,11 +51,11 @@ _OTHERS = ("HSA_TOOLS_LIB", "ROCP_TOOL_LIBRARIES", "NVTX_INJECTION64_PATH", "LD_
 _OTHER_PREFIXES = ("ROCPROFSYS_", "ROCPROF_", "OMNITRACE_", "RPDT_", "SCOREP_", "TAU_")
 _SHORT_OF_SPACE = 1 << 30  # bytes
 _UNKNOWN_ERROR_US = 16_000_000
-"""The maximum error that a kernel reports of a clock which nothing has set [us]."""
+"""The maximum error that a kernel reports for a clock that was never set [us]."""
 _TIME_ERROR = 5
-"""The state of a clock that is not synchronized, as adjtimex says."""
+"""The state of an unsynchronized clock in adjtimex."""
 _FAST_CLOCKS = ("tsc", "arch_sys_counter", "kvm-clock", "hyperv_clocksource_tsc_page")
-"""Clock sources that programs read without the kernel."""
+"""Clock sources that programs can read without a system call."""
 
 
 def examine(folder: Path, environ: Mapping[str, str]) -> tuple[Check, ...]:
@@ -94,7 +94,7 @@ def _recorder(environ: Mapping[str, str]) -> Check:
 
 
 def _stacks() -> Check:
-    """Say how call stacks of C and C++ can be sampled: unwinding needs no library, lines of source need libdw."""
+    """Check how call stacks of C and C++ can be sampled: unwinding needs no library, lines of source need libdw."""
     if platform.machine() != "x86_64":
         return Check("C++ stacks", State.MISSING, "--stacks works on x86-64 only", "--python-stacks works here")
     if not Path("/proc/self/syscall").exists():
@@ -160,7 +160,7 @@ def _smi(environ: Mapping[str, str]) -> Check:
 
 
 def _kernel() -> Check:
-    """Say what the kernel lets profilers see; the recorder needs none of it, other tools beside it do."""
+    """Check the kernel's limits for profilers; the recorder needs none of it, other tools beside it do."""
     paranoid = _first_line("/proc/sys/kernel/perf_event_paranoid")
     scope = _first_line("/proc/sys/kernel/yama/ptrace_scope")
     words = f"perf_event_paranoid {paranoid or 'unknown'}, ptrace_scope {scope or 'off'}"
@@ -183,7 +183,7 @@ def _clock() -> Check:
 
 
 def _clock_error_us() -> int | None:
-    """Return the most by which the clock is wrong, as the kernel says [us]; None when it does not say."""
+    """Return the largest error of the clock by the kernel [us]; None if it is unknown."""
     numbers = (ctypes.c_long * 64)()  # struct timex: modes, offset, freq, maxerror …
     try:
         state = ctypes.CDLL(None).adjtimex(ctypes.byref(numbers))
@@ -224,7 +224,7 @@ def _first_line(path: str) -> str:
 
 
 def _shown(path: Path) -> str:
-    """Return a path that names no user."""
+    """Return a path without the name of the user."""
     home = library.home()
     if home and path.is_relative_to(home):
         return f"~/{path.relative_to(home)}"

@@ -1,6 +1,6 @@
-"""Where the recorder's and ROCm's libraries lie, of which it loads its own, and where recordings may be written.
+"""Finds the libraries of the recorder and of ROCm, loads the recorder's own, and checks the folders of recordings.
 
-Never starts a recording, makes no folder.
+Starts no recording and creates no folder.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from rocpd.base import UsageError
 
 
 class NoFolderError(UsageError):
-    """Files cannot be written where they should."""
+    """Files cannot be written to the requested folder."""
 
 
 def home() -> Path | None:
-    """Return the user's home; None where there is none, as for made-up users of containers."""
+    """Return the user's home; None if there is none, as for made-up users of containers."""
     try:
         folder = Path.home()
     except RuntimeError:
@@ -33,10 +33,10 @@ def home() -> Path | None:
 
 
 def writable(folder: Path) -> Path:
-    """Return the folder, or the one in which it will be made, after making sure that files can be written there.
+    """Return the folder, or the existing parent in which it will be created, after checking that it is writable.
 
     Raises:
-        NoFolderError: they cannot; it says why.
+        NoFolderError: it is not writable; the message gives the reason.
     """
     try:
         exists = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
@@ -63,11 +63,11 @@ _HOW = (
 
 
 class NoRecorderError(UsageError):
-    """This installation has no recorder; the message says on one line why, and how to add it.
+    """This installation has no recorder; the message has, on one line, the reason and the remedy.
 
     Args:
-        why: "not built", and the reason where it is known.
-        fix: adds it.
+        why: "not built", with the reason if it is known.
+        fix: the remedy.
     """
 
     def __init__(self, why: str, fix: str = _HOW) -> None:
@@ -125,7 +125,7 @@ def _folders(environ: Mapping[str, str]) -> list[Path]:
 
 
 def loaded() -> Path | None:
-    """Return the path of the recorder that is in this process already (preloaded, or loaded by a tool), or None.
+    """Return the path of the recorder that this process has already loaded (preloaded, or by a tool), or None.
 
     A second copy of the library would be a second recorder with a second file.
     """
@@ -139,13 +139,13 @@ def loaded() -> Path | None:
 
 @functools.cache
 def load() -> ctypes.PyDLL:
-    """Load the recorder, or return the one that is loaded.
+    """Load the recorder, or return the loaded one.
 
     Calls keep the interpreter's lock (PyDLL): releasing it costs more than recording an event. Only `rocpd_flush`,
     which waits, is called through `waiting`.
 
     Raises:
-        UsageError: there is no library, or it does not load.
+        UsageError: the library is missing, or does not load.
     """
     return _open(ctypes.PyDLL)
 
@@ -194,7 +194,7 @@ def find_rocm(name: str, environ: Mapping[str, str]) -> Path | None:
 
 
 def version_of(library: Path) -> str:
-    """Return the version in the name of a library's file, empty when there is none.
+    """Return the version in the name of a library's file, empty if there is none.
 
     >>> version_of(Path("librocprofiler-sdk.so.1.0.0"))
     '1.0.0'
@@ -215,7 +215,7 @@ def _cached() -> list[tuple[str, str]]:
     try:
         done = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, check=False)
     except OSError:
-        return []  # musl, NixOS: no such cache
+        return []  # musl, NixOS: there is no cache
     return _LOADED_LINE.findall(os.fsdecode(done.stdout))
 
 

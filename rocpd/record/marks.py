@@ -1,6 +1,6 @@
 """Ranges and marks of Python code: `with range("step")`, `@range("step")`, `mark("here")`.
 
-They cost a function call when the process is not recorded, and never raise an error of the recorder.
+They cost a function call if the process is not recorded, and never raise an error of the recorder.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ R = TypeVar("R")
 
 
 def nothing(*_: object) -> None:
-    """Do nothing, where there is no recorder."""
+    """Do nothing, in place of a recorder."""
 
 
 class Calls:
-    """The functions that ranges and marks call; empty ones until a recorder is in the process."""
+    """The functions behind ranges and marks; they do nothing until a recorder is in the process."""
 
     push: Callable[[bytes, int], object] = staticmethod(nothing)
     pop: Callable[[], object] = staticmethod(nothing)
@@ -31,7 +31,7 @@ class Calls:
 
 
 def connect() -> None:
-    """Connect ranges and marks to the recorder; load its library if need be."""
+    """Connect ranges and marks to the recorder; load its library if necessary."""
     recorder: Any = library.load()
     Calls.push = recorder.rocpd_range_push
     Calls.pop = recorder.rocpd_range_pop
@@ -90,10 +90,10 @@ def mark(name: str) -> None:
 
 
 def correlate(number: int) -> None:
-    """Attach a number to what the calling thread records from now on, and to the GPU work that it launches.
+    """Attach a number to all later events of the calling thread, and to the GPU work that it launches.
 
     Args:
-        number: of a request, a training step …, 0 to 2^63 - 1; 0 means none. It is `corr_id` in the views.
+        number: number of a request, a training step …, 0 to 2^63 - 1; 0: none. The views have it as `corr_id`.
 
     >>> correlate(7)
     """

@@ -1,4 +1,4 @@
-"""Switches the recorder of this process on and off. The library decides what is recorded, and where to."""
+"""Switches the recorder of this process on and off. The library decides what is recorded, and its place."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ class Status:
 
 
 class _Process:
-    """How many Recorders of this process record, and whether recording was on before the first of them started."""
+    """Number of active Recorders of this process, and whether recording was on before the first of them started."""
 
     lock = threading.RLock()
     on = 0
     was_recording = False
 
 
-# A thread that holds the lock is not there in a forked child: no other one holds it at a fork.
+# A forked child lacks the thread that holds the lock, so no thread may hold it at a fork.
 os.register_at_fork(
     before=_Process.lock.acquire, after_in_parent=_Process.lock.release, after_in_child=_Process.lock.release
 )
@@ -61,7 +61,7 @@ class Recorder:
             chosen by its first recorder.
 
     Raises:
-        UsageError: the libraries are not there, or another folder was chosen before.
+        UsageError: the libraries are missing, or another folder was chosen before.
     """
 
     def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
@@ -88,7 +88,7 @@ class Recorder:
             _Process.on += 1
 
     def stop(self) -> None:
-        """Stop recording, and return when everything recorded is in the file."""
+        """Stop recording, and return when all recorded events are in the file."""
         with _Process.lock:
             if not self._on:
                 return
@@ -99,7 +99,7 @@ class Recorder:
         library.waiting().rocpd_flush()
 
     def flush(self) -> None:
-        """Return when everything recorded so far is in the file.
+        """Return when all events recorded so far are in the file.
 
         Raises:
             OutputError: the file cannot be written; the recorder printed the reason to stderr.

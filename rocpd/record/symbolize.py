@@ -1,7 +1,7 @@
 """Names frames of sampled call stacks that had only a place in a library, in copies of the files.
 
-Debugging information is found by build id, never by the name of a library, and read by `addr2line`. Never changes a raw
-file, and never a frame whose line is known.
+Debugging information is found by build id, not by the name of a library, and read by `addr2line`. Raw files and frames
+with a known line never change.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ Place: TypeAlias = tuple[str, int]
 
 @frozen
 class Named:
-    """The functions that were named.
+    """Counts of symbolized places.
 
     Args:
         files: files written.
         places: distinct places in libraries that had no line.
-        named: those that have a function or a line now.
-        libraries: those of whose library debugging information was found.
+        named: places that now have a function or a line.
+        libraries: places in libraries with debugging information.
     """
 
     files: int
@@ -54,7 +54,7 @@ class Named:
 def symbolize(
     session: Federation, folder: Path, debug: Sequence[Path], force: bool = False, progress: Progress | None = None
 ) -> Named:
-    """Write copies of the files of a job, in which frames have the names that debugging information has.
+    """Write copies of the files of a job, with names of frames from debugging information.
 
     Args:
         session: the job.
@@ -115,7 +115,7 @@ def _places(line_info: Any) -> list[Place | None]:
 
 
 def _place(text: Any, build_ids: Mapping[str, Any]) -> Place | None:
-    """Return the place that a text such as `lib.so+0x1234` is; None where it is none, or of a library without id."""
+    """Return the place in a text such as `lib.so+0x1234`; None if it has none, or the library has no build id."""
     library, plus, address = str(text).rpartition("+0x")
     build_id = build_ids.get(library)
     try:
@@ -147,7 +147,7 @@ def _files_of(build_ids: set[str], folders: Iterable[Path]) -> dict[str, Path]:
 
 
 def _build_id(path: Path) -> str:
-    """Return the build id of an ELF file, empty where it has none."""
+    """Return the build id of an ELF file, empty if it has none."""
     try:
         with path.open("rb") as file:
             head = file.read(64)
@@ -180,7 +180,7 @@ def _in_notes(notes: bytes) -> str:
 
 
 def _frames(tool: str, files: Mapping[str, Path], places: Iterable[Place]) -> dict[Place, list[str]]:
-    """Return what is at each place that debugging information knows, the innermost frame first."""
+    """Return the frames at each place with debugging information, the innermost first."""
     addresses = by_key(place for place in places if place[0] in files)
     known: dict[Place, list[str]] = {}
     for build_id, wanted in addresses.items():
@@ -193,7 +193,7 @@ def _frames(tool: str, files: Mapping[str, Path], places: Iterable[Place]) -> di
 
 
 def _answers(lines: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
-    """Yield the addresses that addr2line was asked for, each with its frames, the innermost first.
+    """Yield each address given to addr2line with its frames, the innermost first.
 
     >>> list(_answers(["0x12", "inner", "a.c:3", "outer", "a.c:9", "0x15", "??", "??:0"]))
     [(18, ['(inlined) in inner at a.c:3', 'outer at a.c:9']), (21, [])]
@@ -206,7 +206,7 @@ def _answers(lines: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
 
 
 def _line(text: str) -> str:
-    """Return what a frame's text says of its line, nothing where that is unknown."""
+    """Return the words for a frame's line, empty if it is unknown."""
     file, _, line = text.partition(" (")[0].rpartition(":")
     return f" at {file}:{line}" if line.isdigit() and line != "0" and not file.startswith("??") else ""
 
@@ -222,7 +222,7 @@ def _rename(path: Path, stacks: Iterable[_Stack], known: Mapping[Place, list[str
 
 
 def _renamed(stack: _Stack, known: Mapping[Place, list[str]]) -> tuple[str, str]:
-    """Return call_stack and line_info with what is known; what is not keeps its place."""
+    """Return call_stack and line_info with the known names; other frames keep their place."""
     frames: list[Any] = []
     places: list[Any] = []
     for frame, place, text in zip(stack.frames, stack.places, stack.line_info["places"], strict=True):

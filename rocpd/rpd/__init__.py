@@ -1,7 +1,8 @@
 """Names of RPD and RAPTOR, for programs and command lines that were written for them.
 
 `from rocpd.rpd import rpdTracerControl` records, `RaptorParser` reads; `python -m rocpd.rpd.graph`, `.callstack` and
-`.autograd` show what RPD's tools wrote into a trace. Nothing here writes to an input, and nothing of ours uses it.
+`.autograd` show the tables that RPD's tools wrote into a trace. Nothing here writes to an input, and nothing else in
+rocpd uses it.
 """
 
 from __future__ import annotations

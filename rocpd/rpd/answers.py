@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def answer(statement: str) -> None:
-    """Run `rocpd query` with a statement, on the traces that the command line names, and exit."""
+    """Run `rocpd query` with a statement on the traces of the command line, and exit."""
     from rocpd.cli import start
     from rocpd.cli.diagnostics import say
 

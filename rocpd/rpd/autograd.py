@@ -1,4 +1,4 @@
-"""`python -m rocpd.rpd.autograd`: kernels by operator of PyTorch; RPD's tool wrote that into the trace."""
+"""`python -m rocpd.rpd.autograd`: kernels by operator of PyTorch, which RPD's tool wrote into the trace."""
 
 from __future__ import annotations
 

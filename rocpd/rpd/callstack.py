@@ -1,4 +1,4 @@
-"""`python -m rocpd.rpd.callstack`: calls with what runs inside them; RPD's tool wrote that into the trace."""
+"""`python -m rocpd.rpd.callstack`: calls with the work inside them, which RPD's tool wrote into the trace."""
 
 from __future__ import annotations
 

@@ -13,10 +13,10 @@ from rocpd.record.recorder import Recorder
 class rpdTracerControl:  # noqa: N801 (RPD's name)
     """Switches the recorder of this process: `start` and `stop`, or a with statement.
 
-    Starts are counted, over all instances: recording goes on until each has its stop. What is recorded goes into a
-    folder with one database per process, which every command takes as it takes a file: that of `$ROCPD_OUTPUT_PATH`
-    where it is set, as under `rocpd record`, else the one of `setFilename`. Processes that are started after the first
-    instance was made record into it, too.
+    Starts are counted over all instances: recording goes on until each start has its stop. Recordings go into a folder
+    with one database per process, which every command takes like a file: the folder of `$ROCPD_OUTPUT_PATH` if it is
+    set, as under `rocpd record`, else the one from `setFilename`. Processes started after the first instance was made
+    record into it, too.
 
     Raises:
         UsageError: the recorder is not installed.
@@ -48,12 +48,12 @@ class rpdTracerControl:  # noqa: N801 (RPD's name)
         self._on[-1].start()
 
     def stop(self) -> None:
-        """Take the last start of this instance back; what was recorded is in the file then."""
+        """Undo the last start of this instance; the recorded events are then in the file."""
         if self._on:
             self._on.pop().stop()
 
     def flush(self) -> None:
-        """Return when everything recorded so far is in the file."""
+        """Return when all events recorded so far are in the file."""
         self._recorder().flush()
 
     def rangePush(self, domain: str, apiName: str, args: str) -> None:  # noqa: N802, N803

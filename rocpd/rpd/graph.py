@@ -1,4 +1,4 @@
-"""`python -m rocpd.rpd.graph`: launches of graphs; RPD's tool wrote that into the trace."""
+"""`python -m rocpd.rpd.graph`: launches of graphs, which RPD's tool wrote into the trace."""
 
 from __future__ import annotations
 

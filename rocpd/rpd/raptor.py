@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
 
 class RaptorParser:
-    """Tables of a trace as data frames of pandas, of a region of interest that may change.
+    """Tables of a trace as data frames of pandas, for a region of interest that can be changed.
 
-    The columns are RAPTOR's; `docs/from-rpd.md` says where numbers differ, and why. Tables are calculated when they are
-    asked for.
+    The columns are RAPTOR's; `docs/from-rpd.md` explains where and why numbers differ. Tables are calculated on
+    demand.
 
     Args:
         rpd_file: any trace or folder that rocpd reads.
         category_json: RAPTOR's file of categories; None: the categories of rocpd.
-        prekernel_seq: kernels before a kernel that tell it apart; 0: none.
-        roi_start: from when on; `set_roi_from_str` has the forms.
-        roi_end: until when.
+        prekernel_seq: number of preceding kernels that distinguish a kernel; 0: none.
+        roi_start: start of the region, in the forms of `set_roi_from_str`.
+        roi_end: its end.
 
     Raises:
         InputError: a file can't be used.
@@ -51,7 +51,7 @@ class RaptorParser:
         """Choose the region: 12.5 (ms), 3us, +3us, -1s (from the end), 40%, or a pattern of kernels: their first start.
 
         Raises:
-            UsageError: no time, and no kernel matches.
+            UsageError: it is no time, and no kernel matches.
         """
         from rocpd.cli.summary import edge
         from rocpd.federate.select.window import Window
@@ -63,7 +63,7 @@ class RaptorParser:
         self.set_roi_from_str(None)
 
     def set_auto_roi(self) -> None:
-        """Take what lies between the first start and the last end of the hottest kernel."""
+        """Choose the region between the first start and the last end of the hottest kernel."""
         from rocpd.federate.select.window import Window
 
         self._within(Window(auto_roi=True))
@@ -73,7 +73,7 @@ class RaptorParser:
         return self._session.summary("op-trace").df()
 
     def get_top_df(self) -> pd.DataFrame:
-        """Return kernels after the same others, and gaps, by their time."""
+        """Return kernels by the kernels before them, and gaps, by time."""
         return self._table("raptor-top")
 
     get_pretty_top_df = get_top_df

@@ -1,8 +1,8 @@
-"""Documents that answer a question: tables with units, conclusions with their certainty, what was not recorded.
+"""Documents that answer a question: tables with units, conclusions with their certainty, data that was not recorded.
 
-Names from files are data: they stand in values alone, made visible, never in a sentence of ours. A document fits into
-a number of bytes: what goes first is explanations, then rows, the last of the longest table first. It never leaves
-something out without a word in `cut`.
+Names from files are data: they occur only in values, made visible, never in our sentences. A document fits into a
+number of bytes: first explanations are removed, then rows, the last of the longest table first. Everything left out is
+mentioned in `cut`.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ Document: TypeAlias = dict[str, Any]
 """An answer, as JSON holds it."""
 
 MOST_BYTES = 16_000
-"""Of an answer, as UTF-8, where no more is asked for."""
+"""Default size of an answer as UTF-8 [bytes]."""
 
 LEAST_BYTES = 2_000
 
-_MOST_ROWS = 10_000  # of a statement, before what fits is known: about as many as a megabyte holds
+_MOST_ROWS = 10_000  # of a statement, before the fitting number is known: about as many as a megabyte holds
 _MOST_TEXT = 8_000_000  # characters of the rows of a statement
 _LONGEST_CELL = 100_000  # characters of a value, or bytes
 _LONGEST_TEXT = 400  # characters of a cell in an answer of `MOST_BYTES`
@@ -43,7 +43,7 @@ def table_of(summary: Summary) -> Document:
 
 
 def rows_of(columns: Sequence[str], rows: Iterable[Sequence[Any]], table: str = "rows", about: str = "") -> Document:
-    """Return the first rows of a statement as a table; `rows_in_all` is None where there are more."""
+    """Return the first rows of a statement as a table; `rows_in_all` is None if there are more."""
     taken: list[list[Any]] = []
     room, remaining = _MOST_TEXT, iter(rows)
     for row in itertools.islice(remaining, _MOST_ROWS):
@@ -57,7 +57,7 @@ def rows_of(columns: Sequence[str], rows: Iterable[Sequence[Any]], table: str = 
 
 
 def _value(value: Any) -> Any:
-    """Return a value of JSON: text from files made visible, bytes in hex, no infinity."""
+    """Return a value for JSON: text from files made visible, bytes in hex, no infinity."""
     if isinstance(value, str):
         return visible(value[:_LONGEST_CELL])
     if isinstance(value, bytes):
@@ -66,7 +66,7 @@ def _value(value: Any) -> Any:
 
 
 def conclusion(finding: Finding) -> Document:
-    """Return what an analysis concludes, how sure it is, what it rests on, and the command that shows it."""
+    """Return the conclusion of an analysis: text, certainty, evidence, and the command that shows it."""
     fields = {
         "text": visible(finding.text),
         "rule": finding.rule,
@@ -86,7 +86,7 @@ def conclusion(finding: Finding) -> Document:
 
 
 def divided(findings: Iterable[Finding]) -> Document:
-    """Return `conclusions`, and `not_recorded`: the questions that could not be answered, with the reason."""
+    """Return `conclusions`, and `not_recorded`: the questions without an answer, with the reason."""
     concluded, lacking = [], []
     for finding in findings:
         if finding.verdict is Verdict.UNKNOWN:
@@ -97,7 +97,7 @@ def divided(findings: Iterable[Finding]) -> Document:
 
 
 def fitted(document: Mapping[str, Any], most: int = MOST_BYTES) -> Document:
-    """Return a document that takes at most so many bytes as UTF-8, with `cut`: what was left out, or None.
+    """Return a document of at most `most` bytes as UTF-8, with `cut`: the omissions, or None.
 
     >>> document = {"tables": [{"table": "t", "about": "", "columns": [], "rows_in_all": 900,
     ...                         "rows": [[number] for number in range(900)]}]}
@@ -130,7 +130,7 @@ def fitted(document: Mapping[str, Any], most: int = MOST_BYTES) -> Document:
 
 
 def size_of(document: object) -> int:
-    """Return how many bytes a document, or a part of one, takes as UTF-8."""
+    """Return the size of a document, or of a part of one, as UTF-8 [bytes]."""
     return len(text_of(document).encode())
 
 
@@ -140,12 +140,12 @@ def text_of(document: object) -> str:
 
 
 def _unexplained(columns: Sequence[Document]) -> list[Document]:
-    """Return columns with their names and units alone."""
+    """Return columns with only their names and units."""
     return [{key: column[key] for key in ("name", "unit") if column.get(key)} for column in columns]
 
 
 def _shortened(value: Any, longest: int, cut: list[str]) -> Any:
-    """Return a value whose texts have at most so many characters."""
+    """Return a value whose texts have at most `longest` characters."""
     if isinstance(value, dict):
         return {key: _shortened(each, longest, cut) for key, each in value.items()}
     if isinstance(value, list):
@@ -159,12 +159,12 @@ def _shortened(value: Any, longest: int, cut: list[str]) -> Any:
 
 
 def _room_for_cut(tables: Sequence[Document]) -> int:
-    """Return how many bytes the words on what was cut may take."""
+    """Return the largest size of the words on omissions [bytes]."""
     return 200 + sum(len(table["table"].encode()) + 60 for table in tables)
 
 
 def _drop_last(answer: Document, name: str, room: int, cut: list[str]) -> None:
-    """Leave the last entries of a list out until the document fits, or one is left."""
+    """Remove the last entries of a list until the document fits, or one entry is left."""
     entries = list(answer.get(name) or ())
     before = len(entries)
     while len(entries) > 1 and size_of(answer) > room:
@@ -175,7 +175,7 @@ def _drop_last(answer: Document, name: str, room: int, cut: list[str]) -> None:
 
 
 def _fitting(tables: Sequence[Document], room: int) -> list[int]:
-    """Return how many rows of each table fit; what one does not need is for those after it."""
+    """Return the number of rows of each table that fit; room that a table does not need goes to later ones."""
     counts = []
     for number, table in enumerate(tables):
         share = room // (len(tables) - number)

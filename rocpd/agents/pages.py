@@ -1,4 +1,4 @@
-"""Pages that come with the package: the glossary, and which command answers which question. Imports nothing heavy."""
+"""Pages of the package: the glossary, and questions with the commands that answer them. Imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from importlib import resources
 
 USUAL, FURTHER = "questions", "more-questions"
-"""Pages of questions: those that most people ask, and all others."""
+"""Pages of questions: the usual ones, and all others."""
 
 PAGES = ("glossary", USUAL, FURTHER)
 """Their names; `docs/` has copies."""
@@ -19,7 +19,7 @@ def page(name: str) -> str:
 
 
 def rows_of_questions(*pages: str) -> Iterator[tuple[str, str, str]]:
-    """Yield question, command, and where to look in the answer; without names, of all pages of questions."""
+    """Yield question, command, and the place to look at in the answer; without names, from all pages of questions."""
     for line in "\n".join(map(page, pages or (USUAL, FURTHER))).splitlines():
         cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
         if len(cells) == 3 and cells[0] not in ("question", "---"):

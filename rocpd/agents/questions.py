@@ -1,8 +1,8 @@
-"""Questions of programs about a job: each is a value that goes to the process where it is answered.
+"""Questions of programs about a job: each is a value that is sent to the process that answers it.
 
-Adding one touches this file, `QUESTIONS`, and its test. Each reads, none writes; each names the command that shows the
-same again. Fields are declared as options of the command line are, so that both are spelt alike. `rocpd.answers` asks
-them in this process.
+A new question needs changes in this file, `QUESTIONS`, and its test. Questions only read; each names the command that
+shows the same answer. Fields are declared like options of the command line, so that both have the same names.
+`rocpd.answers` asks them in this process.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _BY = "rank, host, run, command, agent, stream, step, marker, api or dispatch, a
 
 @frozen
 class Selected:
-    """Which part of a job counts, and how long the answer may be.
+    """The selected part of a job, and the largest size of the answer.
 
     Args:
         start, end: time on the job's line, such as `30%`, `12.5ms` or `-90ms`; None: open.
         step: number of a step, or text of its marker.
         rank, host, kernel: as filters of the command line.
-        most_bytes: of the answer, as UTF-8.
+        most_bytes: size of the answer as UTF-8.
     """
 
     start: str | None = declare(None, "Only from here on: 30%, 12.5ms from the start, -90ms from the end.")
@@ -51,14 +51,14 @@ class Selected:
     )
 
     def on(self, session: Session) -> Session:
-        """Return the session in which only this part counts; errors as `Session.within` and `Session.where`."""
+        """Return the session with this selection; errors as `Session.within` and `Session.where`."""
         if filters := Filters(ranks=self.rank, hosts=self.host, kernel=self.kernel):
             session = session.where(filters)
         window = Window(self.start, self.end, step=self.step)
         return session.within(window) if window else session
 
     def words(self) -> Iterator[str]:
-        """Yield the options that select the same on a command line."""
+        """Yield the options for the same selection on a command line."""
         for option in options_of(Selected):
             if option.name != "most_bytes":
                 yield from spelt(option, getattr(self, option.name))
@@ -69,8 +69,8 @@ class Asking:
     """A question.
 
     Args:
-        inputs: of the job, for the command that shows the answer again.
-        selected: which part counts.
+        inputs: inputs of the job, for the command that shows the answer.
+        selected: the selected part.
     """
 
     NAME: ClassVar[str] = ""
@@ -80,7 +80,7 @@ class Asking:
     selected: Selected
 
     def of(self, session: Session) -> Document:
-        """Return the answer: `command`, `certainty`, and what `answer` has; what is lacking stands in `not_recorded`.
+        """Return the answer: `command`, `certainty`, and the fields of `answer`; `not_recorded` lists missing data.
 
         Raises:
             UsageError: the question makes no sense.
@@ -98,17 +98,17 @@ class Asking:
         return fitted({name: value for name, value in document.items() if value != []}, self.selected.most_bytes)
 
     def answer(self, session: Session) -> Document:
-        """Return what is known, as a document; errors as `of`."""
+        """Return the data of the answer as a document; errors as `of`."""
         raise NotImplementedError
 
     def own_words(self) -> Iterator[str]:
-        """Yield the words of the command line that stand for this question alone: its fields as options."""
+        """Yield the words of the command line for this question alone: its fields as options."""
         kind: type = type(self)
         for option in options_of(kind):
             yield from spelt(option, getattr(self, option.name))
 
     def command(self) -> str:
-        """Return the command line that shows the same again."""
+        """Return the command line that shows the same answer."""
         names = map(shlex.quote, self.inputs)
         return " ".join(["rocpd", self.NAME, *self.own_words(), *names, *self.selected.words()])
 
@@ -146,11 +146,11 @@ class Schema(Asking):
     relation: str | None = declare(None, "A table or view; without one all are listed.")
 
     def command(self) -> str:
-        """Return the command line that shows the same again."""
+        """Return the command line that shows the same answer."""
         return " ".join(["rocpd schema", *([shlex.quote(self.relation)] if self.relation else [])])
 
     def answer(self, session: Session) -> Document:
-        """Return what there is; a table of the session has its columns alone."""
+        """Return the relations, or the columns of one; for a table of the session only its columns."""
         known = {each["name"]: each for each in relations()}
         if self.relation is None:
             names = [[name, each["about"]] for name, each in known.items()]
@@ -180,7 +180,7 @@ class SummaryTable(Asking):
             yield from ("--by", shlex.quote(self.by))
 
     def answer(self, session: Session) -> Document:
-        """Return its tables, and what it concludes."""
+        """Return the tables and conclusions."""
         if self.table == "list":
             from rocpd.summary.run import analyses
 
@@ -208,7 +208,7 @@ class Advise(Asking):
     NAME = "advise"
 
     def answer(self, session: Session) -> Document:
-        """Return the findings with their certainty and gain, and why rules could not look."""
+        """Return the findings with their certainty and gain, and the reasons why rules could not look."""
         advice = session.advise()
         return {
             "job": visible(advice.job.text),
@@ -238,7 +238,7 @@ class Replayed(Asking):
     overlap: tuple[str, ...] = declare((), "comm, comm:RANKS or copies overlap.", several=True)
 
     def answer(self, session: Session) -> Document:
-        """Return the prediction with its bounds, and what binds then."""
+        """Return the prediction with its bounds, and the limits of the step in it."""
         if session.window:
             raise UsageError("whatif replays whole jobs: neither start, end nor step has an effect")
         answer = session.whatif(without=self.without, scale=self.scale, overlap=self.overlap)
@@ -259,7 +259,7 @@ class Diff(Asking):
     margin: float = declare(3.0, "Differences up to this many percent do not matter.", least=0, most=1e3)
 
     def command(self) -> str:
-        """Return the command line that shows the same again."""
+        """Return the command line that shows the same answer."""
         margin = ["--margin", f"{self.margin:g}"] if self.margin != Diff.margin else []
         sides = ["--base", shlex.quote(self.base), "--new", *map(shlex.quote, self.inputs)]
         return " ".join(["rocpd diff", *sides, *margin, *self.selected.words()])
@@ -293,14 +293,14 @@ class SinceWhen(Asking):
     by: str = declare("host", "What runs are grouped by: host, gpu, or the name of a label.")
 
     def command(self) -> str:
-        """Return the command line that shows the same again."""
+        """Return the command line that shows the same answer."""
         return " ".join(["rocpd history", shlex.quote(self.store) if self.store else "STORE", *self.own_words()])
 
     def answer(self, session: Session) -> Document:
-        """Return what changed when, the runs, and how noisy they are.
+        """Return the changes with their times, the runs, and their noise.
 
         Raises:
-            RocpdError: no history was named, or it holds no run.
+            RocpdError: no history was named, or it has no runs.
         """
         from rocpd.history.history import HistoryOptions, open_history
 
@@ -324,16 +324,16 @@ class Hangs(Asking):
     after: float = declare(AFTER_S, "Seconds without progress after which a group is stuck.", least=0, most=86_400)
 
     def own_words(self) -> Iterator[str]:
-        """Yield the limit where it is not the usual one."""
+        """Yield the limit unless it is the default."""
         if self.after != Hangs.after:
             yield from ("--after", f"{self.after:g}")
 
     def command(self) -> str:
-        """Return the command line that shows the same again."""
+        """Return the command line that shows the same answer."""
         return " ".join(["rocpd hang", *map(shlex.quote, self.inputs), *self.own_words()])
 
     def answer(self, session: Session) -> Document:
-        """Return the verdict, who is missing, and how far each rank has come."""
+        """Return the verdict, the missing ranks, and the progress of each rank."""
         from rocpd.live.hang import Hanging, hang
 
         answer = hang(session, self.after)
@@ -353,7 +353,7 @@ class Hangs(Asking):
 
 
 def _plain_table(name: str, rows: Sequence[Mapping[str, Any]]) -> Document:
-    """Return a table of documents: the fields that are no documents themselves."""
+    """Return a table of documents, with the fields that are no documents themselves."""
     columns = [key for key in rows[0] if key != "groups"]
     cells = [[_cell(row[key]) for key in columns] for row in rows]
     return rows_of(columns, cells, name)
@@ -364,7 +364,7 @@ def _cell(value: Any) -> Any:
 
 
 def _made_visible(value: Any) -> Any:
-    """Return a document whose texts are visible."""
+    """Return a document whose texts are made visible."""
     if isinstance(value, Mapping):
         return {key: _made_visible(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
@@ -379,7 +379,7 @@ QUESTIONS: dict[str, type[Asking]] = {
 
 
 def arguments_of(question: type[Asking]) -> tuple[Option, ...]:
-    """Return what a question takes: its own fields, then those of `Selected`, as far as it reads rows."""
+    """Return the arguments of a question: its own fields, then those of `Selected`, as far as it reads rows."""
     shared = [each for each in options_of(Selected) if question.reads_rows or each.name == "most_bytes"]
     kind: type = question  # for mypy, which takes classes with an unhashable base for unhashable themselves
     return (*options_of(kind), *shared)
@@ -389,13 +389,13 @@ def asked(name: str, inputs: Sequence[str], arguments: Mapping[str, Any], store:
     """Return a question from its name and arguments.
 
     Args:
-        name: of `QUESTIONS`.
-        inputs: of the job.
-        arguments: field -> value, as JSON has it; None counts as not given.
-        store: the history of the job; empty: none was named.
+        name: a key of `QUESTIONS`.
+        inputs: inputs of the job.
+        arguments: field -> value from JSON; None counts as not given.
+        store: the history of the job; empty: not named.
 
     Raises:
-        UsageError: an unknown question or argument, or a value of the wrong kind.
+        UsageError: the question or an argument is unknown, or a value has the wrong type.
     """
     if name not in QUESTIONS:
         raise UsageError(f"no question is called {visible(name)}", f"one of {', '.join(QUESTIONS)}")
@@ -415,7 +415,7 @@ def asked(name: str, inputs: Sequence[str], arguments: Mapping[str, Any], store:
 
 
 def _plain(option: Option, value: Any) -> Any:
-    """Return what JSON has for an argument as a caller in Python would: numbers where texts belong, such as `step: 7`.
+    """Return the value of an argument from JSON in the type of its option: texts for numbers, as in `step: 7`.
 
     Half of a character, which JSON can hold, becomes a question mark.
     """
@@ -430,7 +430,7 @@ _KINDS = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
 
 def schema_of(question: type[Asking]) -> Document:
-    """Return the JSON schema of what a question takes."""
+    """Return the JSON schema of the arguments of a question."""
     properties: dict[str, Document] = {}
     for option in arguments_of(question):
         kind: Document = {"type": _KINDS[option.kind]}
@@ -457,25 +457,25 @@ class Answers:
         self._inputs, self._session, self._store = inputs, session, store
 
     def ask(self, question: str, **arguments: Any) -> Document:
-        """Return the answer to a question as `rocpd mcp` gives it: a document that JSON can hold.
+        """Return the answer to a question as `rocpd mcp` gives it: a document for JSON.
 
         Args:
             question: one of `questions()`.
-            arguments: what it takes.
+            arguments: its arguments.
 
         Raises:
-            UsageError: an unknown question or argument, or one that makes no sense.
+            UsageError: the question or an argument is unknown, or makes no sense.
             InputError: a file cannot be read.
         """
         return asked(question, self._inputs, arguments, self._store).of(self._session)
 
     @staticmethod
     def questions() -> dict[str, Document]:
-        """Return question -> JSON schema of what it takes."""
+        """Return question -> JSON schema of its arguments."""
         return {name: schema_of(question) for name, question in QUESTIONS.items()}
 
     def close(self) -> None:
-        """Close the job; idempotent."""
+        """Close the job; further calls do nothing."""
         self._session.close()
 
     def __enter__(self) -> Self:
@@ -486,7 +486,7 @@ class Answers:
 
 
 def answers(*inputs: str, history: str | Path = "") -> Answers:
-    """Open a job for questions whose answers are documents: units, certainty, the command that shows them again.
+    """Open a job for questions whose answers are documents: units, certainty, the command that shows the same.
 
     Args:
         inputs: files, globs, folders, packages; none: as `rocpd.connect`.

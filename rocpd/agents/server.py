@@ -1,7 +1,7 @@
-"""The server of the Model Context Protocol: tools and resources over the questions, on stdio or on this machine alone.
+"""The server of the Model Context Protocol: tools and resources for the questions, on stdio or on this machine alone.
 
-It reads only what was named at its start. Questions are answered in processes that a deadline ends; a failure is an
-answer, never a traceback. Resources are texts: the verdict, the report, the glossary, and which command answers what.
+It reads only the inputs named at its start. Questions are answered in processes that a deadline ends; a failure is an
+answer, never a traceback. Resources are texts: the verdict, the report, the glossary, and a table of questions.
 https://modelcontextprotocol.io/specification
 """
 
@@ -35,13 +35,13 @@ from rocpd.view.desk import Desk, ViewedJob
 
 
 def meant(word: str | None, inputs: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the inputs that a word means, of those that were named at the start; links count where they lead.
+    """Return the inputs that a word stands for, among those named at the start; links are followed.
 
     >>> meant(None, ("a.db", "b.db")), meant("b.db", ("a.db", "b.db"))
     (('a.db', 'b.db'), ('b.db',))
 
     Raises:
-        UsageError: it is neither an input nor below one, or there is none.
+        UsageError: the word is neither an input nor a path below one, or the path does not exist.
     """
     if word is None or word in inputs:
         return inputs if word is None else (word,)
@@ -52,7 +52,7 @@ def meant(word: str | None, inputs: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _real(word: str) -> Path | None:
-    """Return where a path leads; None: nowhere."""
+    """Return the target of a path, or None if it does not exist."""
     try:
         return Path(word).resolve(strict=True)
     except (OSError, ValueError, RuntimeError):
@@ -74,13 +74,13 @@ _SCHEME = "rocpd://"
 
 
 class Answering:
-    """Answers questions on admitted inputs, each in a process of its own.
+    """Answers questions on admitted inputs, each in a separate process.
 
     Args:
-        job: how the inputs are opened.
-        limit_s: after so many seconds the process that answers is ended.
+        job: opens the inputs.
+        limit_s: time after which the answering process is ended [s].
         store: the history of the job; empty: none.
-        seats: how many questions are answered at a time; others wait.
+        seats: number of questions answered at the same time; others wait.
     """
 
     def __init__(self, job: ViewedJob, limit_s: float, store: str = "", seats: int = 4) -> None:
@@ -112,7 +112,7 @@ class Answering:
         return text
 
     def close(self) -> None:
-        """End all processes; idempotent."""
+        """End all processes; further calls do nothing."""
         self._desk.close()
 
 
@@ -121,7 +121,7 @@ def _short(text: str) -> str:
 
 
 def server_of(answering: Answering) -> Server[Any]:
-    """Return the server; whoever runs it closes `answering` afterwards."""
+    """Return the server; its caller closes `answering` afterwards."""
 
     async def list_tools(_: ServerRequestContext[Any], __: object) -> types.ListToolsResult:
         return types.ListToolsResult(tools=tools())
@@ -165,7 +165,7 @@ async def _on_thread(function: Callable[..., Any], *arguments: object) -> Any:
 
 
 def tools() -> list[types.Tool]:
-    """Return the questions as tools, which read and change nothing."""
+    """Return the questions as tools, which only read."""
     reads = types.ToolAnnotations(
         read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
     )
@@ -194,12 +194,12 @@ def serve_http(answering: Answering, port: int, announce: Callable[[str], None])
     """Answer on this machine's own address until Ctrl-C; the address holds a secret.
 
     Args:
-        answering: who answers; closed when it ends, so that no question keeps it.
-        port: 0: any that is free.
+        answering: answers the questions; closed at the end, so that no question delays it.
+        port: port; 0: any that is free.
         announce: called with the address.
 
     Raises:
-        UsageError: another program has the port.
+        UsageError: another program uses the port.
     """
     path = f"/{secrets.token_urlsafe(24)}/mcp"
     app = server_of(answering).streamable_http_app(streamable_http_path=path, stateless_http=True, json_response=True)
@@ -212,14 +212,14 @@ def serve_http(answering: Answering, port: int, announce: Callable[[str], None])
 
 
 class _HttpServer(uvicorn.Server):
-    """Ends without waiting for answers."""
+    """An HTTP server that ends without waiting for answers."""
 
     def __init__(self, answering: Answering, config: uvicorn.Config) -> None:
         super().__init__(config)
         self._answering = answering
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End the processes that answer, so that each request has its answer, an error."""
+        """End the answering processes, so that each request gets an answer, an error."""
         self._answering.close()
         await super().shutdown(sockets)
 
@@ -243,7 +243,7 @@ class ResourceText:
 
 
 def _fitted(text: str) -> str:
-    """Return whole lines of a text, at most `MOST_BYTES`, with a word on what was cut."""
+    """Return whole lines of a text, at most `MOST_BYTES`, with a note on the lines left out."""
     if len(text.encode()) <= MOST_BYTES:
         return text
     lines, room = [], MOST_BYTES - 200

@@ -7,7 +7,7 @@ def main() -> None:
     """Run the command line with the arguments of the process, then exit."""
     try:
         from rocpd.cli import start
-    except KeyboardInterrupt:  # which `start` handles from here on
+    except KeyboardInterrupt:  # `start` handles it from here on
         raise SystemExit(130) from None
     start()
 

@@ -1,4 +1,4 @@
-"""The Python interface that AMD's documents give their package, on top of our own: thin, and nothing else uses it."""
+"""The Python interface of AMD's package, as in AMD's documents, over our own: thin, and used by nothing else."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ version_info: Mapping[str, str | int] = {
     "compiler_version": "",
     "rocm_version": "",
 }
-"""The keys of AMD's; what only a build against ROCm has is empty."""
+"""The keys of AMD's; keys that only a build against ROCm can fill are empty."""
 
 
 class RocpdImportData(Session):
@@ -61,7 +61,7 @@ _WHERE = {"output_path": None, "output_file": None, "force": False}
 
 
 class OutputConfig(SimpleNamespace):
-    """Where outputs go and how events are shown: `output_path`, `output_file`, `force` and the options of formats.
+    """The place of outputs and the look of events: `output_path`, `output_file`, `force` and the options of formats.
 
     >>> OutputConfig(output_file="mine").update(kernel_rename=True).kernel_rename
     True
@@ -86,17 +86,17 @@ class OutputConfig(SimpleNamespace):
 
 
 def write_csv(connection: Session, config: OutputConfig | None = None, **values: object) -> bool:
-    """Write CSV files; True when they are there. Errors are raised: see `Session.convert`."""
+    """Write CSV files; return True. Errors are raised: see `Session.convert`."""
     return _write("csv", connection, config, values)
 
 
 def write_perfetto(connection: Session, config: OutputConfig | None = None, **values: object) -> bool:
-    """Write a Perfetto trace; True when it is there. Errors are raised: see `Session.convert`."""
+    """Write a Perfetto trace; return True. Errors are raised: see `Session.convert`."""
     return _write("pftrace", connection, config, values)
 
 
 def write_otf2(connection: Session, config: OutputConfig | None = None, **values: object) -> bool:
-    """Write an OTF2 archive; True when it is there. Errors are raised: see `Session.convert`."""
+    """Write an OTF2 archive; return True. Errors are raised: see `Session.convert`."""
     return _write("otf2", connection, config, values)
 
 
@@ -125,16 +125,16 @@ def export_sqlite_query(  # noqa: PLR0913 (the signature is AMD's)
         conn: the session.
         query: one statement.
         params: values for its placeholders.
-        export_format: one that `rocpd query --format` takes; None or `console`: stdout.
+        export_format: a value of `rocpd query --format`; None or `console`: stdout.
         export_path: the file; None: `rocpd-output-data/out.<format>`.
         dashboard_template_path: not supported.
         force: replace an existing file.
 
     Returns:
-        the path of the file, None where the answer was shown.
+        the path of the file, None if the answer was shown.
 
     Raises:
-        UsageError: a format or a template that is not supported.
+        UsageError: a format or a template is not supported.
         QueryError: SQLite refuses the statement.
         OutputError: the file exists without `force`, or cannot be written.
     """

@@ -1,6 +1,6 @@
-"""The session that users have: files as one database, opened by `connect`.
+"""The session for users: files as one database, opened by `connect`.
 
-The only module that knows both the federation and what is built on it.
+The only module that knows both the federation and the parts built on it.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ if TYPE_CHECKING:
 class Session(Federation):
     """Many rocpd files as one read-only database. Made by `rocpd.connect`; use it in a `with` block or call `close`.
 
-    Several threads may share one, with its temp tables; they take turns where they share a connection. A forked child
-    may use, close or ignore that of its parent: it has no temp tables of the parent, rows that the parent began to read
-    are the parent's, and on a cluster it has to connect anew.
+    Several threads may share one, with its temp tables; they take turns if they share a connection. A forked child may
+    use, close or ignore the session of its parent: it has no temp tables of the parent, rows that the parent began to
+    read belong to the parent, and on a cluster it has to connect anew.
 
     >>> import rocpd
     >>> with rocpd.connect(["rank0.db", "rank1.db"]) as session:
@@ -78,14 +78,14 @@ class Session(Federation):
 
         Args:
             name: an analysis or one of its tables.
-            by: `rank`, `host`, `run`, `command`, `agent`, `stream`, or of GPU work `step` or `marker`; None: the whole.
-            kernel_names: `display` names, which people see short, `full` ones, `mangled` ones, or bare function names
+            by: `rank`, `host`, `run`, `command`, `agent`, `stream`, or of GPU work `step` or `marker`; None: undivided.
+            kernel_names: `display` names, shortened for people, `full` names, `mangled` names, or bare function names
                 (`truncated`).
-            options: those that the analysis reads, see below; one of an installed package may have its own.
+            options: options that the analysis reads, see below; one of an installed package may have its own.
 
         Raises:
-            UsageError: an unknown name, an option that the analysis does not read, or an invalid value.
-            RocpdError: the job lacks the data that the analysis needs; the message says which.
+            UsageError: the name is unknown, the analysis does not read an option, or a value is invalid.
+            RocpdError: the job lacks data that the analysis needs; the message names it.
         """
         from rocpd.summary.run import summary
 
@@ -110,10 +110,10 @@ class Session(Federation):
                 written as given; without one it is a base name, to which the format adds its endings.
             force: replace existing outputs.
             on_progress: called with (rows done, rows in all).
-            options: those that the format reads, see below; one of an installed package may have its own.
+            options: options that the format reads, see below; one of an installed package may have its own.
 
         Raises:
-            UsageError: an unknown format, an option that it does not read, or an invalid value.
+            UsageError: the format is unknown, does not read an option, or a value is invalid.
             OutputError: an output exists (without `force`) or cannot be written.
             InputError: an input is damaged.
         """
@@ -126,7 +126,7 @@ class Session(Federation):
         return chosen.write(self.in_rows, outputs, on_progress)
 
     def calculated(self) -> Mapping[str, Load]:
-        """Return calculated table -> what returns it, as SQL reads it."""
+        """Return calculated table -> function that returns it for SQL."""
         from rocpd.summary.relations import RELATIONS
 
         alike = self._with(self.job, self.selection)  # a connection that held this session would keep it alive
@@ -162,15 +162,15 @@ class Session(Federation):
         """Write the verdict, charts and tables of the job as one file; return its path.
 
         Args:
-            path: the file, relative to the working directory; its ending says which format, as `rocpd report --help`.
-            sections: names of sections; none: all.
-            base: a job to compare it with, in a section of its own.
+            path: the file, relative to the working directory; its ending chooses the format, see `rocpd report --help`.
+            sections: names of sections; empty: all.
+            base: a job to compare with, in a section of its own.
             force: replace an existing file.
             on_progress: called with (done, of all).
-            options: what analyses are asked: `categories`, `step_marker`, `everything`, `bins`.
+            options: options of analyses: `categories`, `step_marker`, `everything`, `bins`.
 
         Raises:
-            UsageError: an unknown ending, section or option, or a package that the format needs is not installed.
+            UsageError: an ending, section or option is unknown, or a package that the format needs is not installed.
             OutputError: the file exists (without `force`) or cannot be written.
             InputError: an input is damaged.
         """
@@ -189,7 +189,7 @@ class Session(Federation):
             options: `rocpd.compare.options.DiffOptions`; None: its defaults.
 
         Raises:
-            UsageError: an unknown metric, or a text that is no regular expression.
+            UsageError: the metric is unknown, or a text is not a regular expression.
             RocpdError: a side has no operations.
         """
         from rocpd.compare.options import DiffOptions
@@ -200,15 +200,15 @@ class Session(Federation):
     def redact(
         self, folder: str | Path, options: RedactOptions | None = None, *, force: bool = False
     ) -> dict[tuple[str, str], int]:
-        """Write files that can be given away, one per rank; return (table, column) -> number of texts replaced.
+        """Write files for others, one per rank; return (table, column) -> number of texts replaced.
 
         Args:
             folder: new folder, relative to the working directory.
-            options: what is replaced: `rocpd.redact.options.RedactOptions`; None: where and by whom the job ran.
+            options: values to replace: `rocpd.redact.options.RedactOptions`; None: the places and users of the job.
             force: replace a folder that an earlier run wrote.
 
         Raises:
-            OutputError: the folder exists or cannot be written, or a file would still hold what is replaced.
+            OutputError: the folder exists or cannot be written, or a file would still hold a replaced text.
             InputError: an input is damaged.
         """
         from rocpd.redact.options import RedactOptions
@@ -224,7 +224,7 @@ class Session(Federation):
         step_marker: str | None = None,
         on_progress: Progress | None = None,
     ) -> Advice:
-        """Return what costs time, and what to do about it: `findings`, and which rules looked or could not.
+        """Return the causes of lost time and what to do about them: `findings`, and the rules that looked or could not.
 
         Args:
             thresholds: TOML with other thresholds: `[rule]`, `name = number`.
@@ -234,7 +234,7 @@ class Session(Federation):
 
         Raises:
             InputError: a file can't be read.
-            UsageError: what stands in it makes no sense.
+            UsageError: the content of a file makes no sense.
         """
         from rocpd.advice.judge import advise
 
@@ -251,7 +251,7 @@ class Session(Federation):
         categories: str | Path | None = None,
         step_marker: str | None = None,
     ) -> WhatIf:
-        """Return how long a step would take, had something been different; nothing said: without each cause found.
+        """Predict how long a step would take, had something been different; by default without each cause found.
 
         Args:
             without: such as `rank:6`, `straggler`, `host:NAME`, `link:0-3`, `step:7`, `call:hipMalloc`, `gap:1`.
@@ -261,8 +261,8 @@ class Session(Federation):
             step_marker: regular expression for the text of markers that are steps.
 
         Raises:
-            UsageError: a word that is no change, or two that contradict each other.
-            RocpdError: a change names nothing that there is; or there is no GPU work.
+            UsageError: a word is no change, or two contradict each other.
+            RocpdError: a change matches nothing in the job, or there is no GPU work.
         """
         from rocpd.replay.changes import changes
         from rocpd.replay.whatif import what_if
@@ -273,7 +273,7 @@ class Session(Federation):
         return what_if(self, changes(without, scale, overlap), known, step_marker or STEP_MARKER)
 
     def info(self) -> Description:
-        """Return what the job holds: `ranks`, `agents`, `tables`, `clocks` and `problems`, each a Result by name."""
+        """Return the content of the job: `ranks`, `agents`, `tables`, `clocks` `problems`, each a Result by name."""
         from rocpd.federate.describe import describe
 
         return describe(self)
@@ -314,24 +314,24 @@ def connect(  # noqa: PLR0913 (keywords, each an everyday choice)
         inputs: file, glob, folder, package or a list of them; None: `$ROCPD_INPUT`, else the files of the working
             directory.
         skip_bad: leave out files that cannot be used, with a note, instead of raising.
-        align: how ranks are aligned on one time line, where that matters: `auto` (`collectives`, where they say
-            nothing the time of day or the first events of machines), `start` (first events of ranks) or `none`.
-        clock_offsets: host -> what is added to its times [ns], or (that, how wrong it may be); replaces `align`.
+        align: how ranks are aligned on one time line, if they have to be: `auto` (`collectives`, without information
+            in them the time of day or the first events of machines), `start` (first events of ranks) or `none`.
+        clock_offsets: host -> offset to add to its times [ns], or (offset, its largest error); replaces `align`.
         window: only events in it count.
         filters: only these ranks, hosts, agents, streams, categories or kernels count.
-        all_passes: SQL and converters read all passes of a program, which ran for different counters, not the first.
-        client: whose workers read: a `distributed.Client`, the address of a Dask scheduler, or a `Cluster` of
+        all_passes: SQL and converters read all passes of a program, which ran for different counters, not only one.
+        client: its workers read: a `distributed.Client`, the address of a Dask scheduler, or a `Cluster` of
             `rocpd.federate.run.cluster`, which has more options; None: the cores of this machine.
         jobs: threads and processes that work on ranks on this machine; None: one per core where that is faster.
-        index: whether the index of `rocpd index` answers: `auto` (where there is one that fits), `require` or `off`.
-        index_folder: where it lies; None: in the package, else in `$ROCPD_INDEX_FOLDER`, else in the user's cache.
+        index: use of the index of `rocpd index`: `auto` (if there is one that fits), `require` or `off`.
+        index_folder: its folder; None: in the package, else in `$ROCPD_INDEX_FOLDER`, else in the user's cache.
         limits: sizes and times at which the way of working changes.
         on_note: called with each line that the user should know.
         on_progress: called with (bytes read, bytes in all) while traces of other profilers are imported.
 
     Raises:
         InputError: no file matches, or one cannot be used; or the index is required, and a rank has none.
-        UsageError: an invalid window or filter.
+        UsageError: a window or filter is invalid.
         RocpdError: no event lies in the window and passes the filters.
     """
     notes, chosen, imports = Notes(on_note), limits or standard.DEFAULT, _Imports(on_progress)
@@ -365,7 +365,7 @@ def _selected(whole: Session, window: Window | None, filters: Filters | None) ->
 
 
 def advise(inputs: Inputs = None, *, thresholds: str | Path | None = None) -> Advice:
-    """Open rocpd files, and return what costs time and what to do about it; as `connect` and `Session.advise`.
+    """Open rocpd files, and return the causes of lost time and what to do; as `connect` and `Session.advise`.
 
     Args:
         inputs: as `connect` takes them.
@@ -373,7 +373,7 @@ def advise(inputs: Inputs = None, *, thresholds: str | Path | None = None) -> Ad
 
     Raises:
         InputError: no file matches, or one cannot be used.
-        UsageError: what stands in the file of thresholds makes no sense.
+        UsageError: the content of the file of thresholds makes no sense.
     """
     with connect(inputs) as session:
         return session.advise(thresholds=thresholds)
@@ -387,7 +387,7 @@ def _clock_lines(job: Job, clocks: Mapping[int, int]) -> Sequence[ClockLine | Cl
 
 @frozen
 class _Indexes:
-    """How the index of a job is looked for, whose modules are imported when it is."""
+    """The search for the index of a job; the modules for it are imported on demand."""
 
     use: IndexUse
     folder: Path | None
@@ -409,11 +409,11 @@ class _Indexes:
     def looks(
         self,
     ) -> tuple[Callable[[Sequence[Rank], Sequence[Path]], Columnar | None], Callable[[], FactStore | None]]:
-        """How the index is looked for, and what keeps facts."""
+        """The functions that find the index, and the store of facts."""
         return self.find, self.facts
 
     def facts(self) -> FactStore | None:
-        """Return what keeps facts of ranks, in the user's cache."""
+        """Return the store of facts of ranks, in the user's cache."""
         if self.use is IndexUse.OFF or not has_cache_folder():
             return None
         from rocpd.index import facts
@@ -427,7 +427,7 @@ class _Indexes:
 
 @frozen
 class _Imports:
-    """Imports files of other profilers; the modules that do are imported when there are some."""
+    """Imports files of other profilers; the modules for it are imported on demand."""
 
     progress: Progress | None
 

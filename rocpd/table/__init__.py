@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 Writer: TypeAlias = Callable[[Sequence[str], Iterator[Row], TextIO], None]
 
 ENTRY_POINTS = "rocpd.table_formats"
-"""Entry point group; each one names a `TableFormat`, or a function (columns, rows, out) that writes one table."""
+"""Entry point group; each entry names a `TableFormat`, or a function (columns, rows, out) that writes one table."""
 
 CONSOLE = "console"
-"""The format of terminals and pipes that people read; its files end in `.txt`."""
+"""The format of terminals and pipes for people; its files end in `.txt`."""
 
 
 class Sheet(NamedTuple):
     """One of several tables in one text.
 
-    `lines` are sentences that stand above it; `right` says which columns are right-aligned, by default numbers are.
+    `lines` are sentences above it; `right`: whether each column is right-aligned, by default columns of numbers.
     """
 
     title: str
@@ -39,16 +39,16 @@ class TableFormat:
     """One format of tables.
 
     Args:
-        name: what `--format` takes.
+        name: the value of `--format`.
         doc: one line for people.
-        home: `module:function` that writes one table: (columns, rows, text file), or (record batches, path) where
+        home: `module:function` that writes one table: (columns, rows, text file), or (record batches, path) if
             `is_columnar`.
-        ending: of its files, `.csv`.
-        page: `module:function` (sheets, text file) that writes several tables as one text; none: one after the other,
-            an empty line between.
-        is_page: several tables go to one file, not to a file each.
-        is_document: what is written stands alone: no second table can follow it.
-        is_columnar: it needs columns of known types, which tables of analyses have and answers to SQL don't.
+        ending: ending of its files, `.csv`.
+        page: `module:function` (sheets, text file) that writes several tables as one text; empty: one after the other,
+            with an empty line between.
+        is_page: whether several tables go to one file, not to a file each.
+        is_document: whether a table stands alone, so that no second table can follow it.
+        is_columnar: whether it needs columns of known types, which tables of analyses have and answers to SQL don't.
     """
 
     name: str
@@ -116,7 +116,7 @@ TABLE_FORMATS: Mapping[str, TableFormat] = {
 
 
 def known_table_formats() -> dict[str, TableFormat]:
-    """Return TABLE_FORMATS and those that installed packages add; a name of ours cannot be replaced."""
+    """Return TABLE_FORMATS and the formats of installed packages; these cannot replace a name in TABLE_FORMATS."""
     others = dict(entries.added(ENTRY_POINTS, TableFormat, _plain))
     return {**TABLE_FORMATS, **{name: entry for name, entry in others.items() if name not in TABLE_FORMATS}}
 
@@ -132,13 +132,13 @@ def find_format(
     """Return the format that a user named, None for the console.
 
     Args:
-        name: as the user has it.
-        of_analyses: whether tables are those of analyses, whose columns have known types.
-        further: names that mean something else, for the hint.
-        option: what the user named it with.
+        name: as the user wrote it.
+        of_analyses: whether the tables are those of analyses, whose columns have known types.
+        further: names with another meaning, for the hint.
+        option: the option for the name.
 
     Raises:
-        UsageError: no such format, or one that needs columns of known types.
+        UsageError: there is no such format, or it needs columns of known types.
     """
     known = known_table_formats()
     if name.lower() == CONSOLE:

@@ -1,4 +1,4 @@
-"""Rows as pyarrow and pandas tables: the one place where SQLite's dynamic values get column types.
+"""Rows as pyarrow and pandas tables; SQLite's dynamic values get column types only here.
 
 Imported only when Arrow or pandas is asked for.
 """

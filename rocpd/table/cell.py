@@ -1,6 +1,6 @@
-"""Writes one value as text, so that all formats show the same.
+"""Writes one value as text, the same in all formats.
 
-Never rounds: integers to the last digit, reals as the shortest text that reads back the same, blobs in hex.
+Rounds nothing: integers to the last digit, reals as the shortest text that reads back the same, blobs in hex.
 """
 
 from __future__ import annotations
@@ -49,10 +49,9 @@ def shorten(text: str, width: int) -> str:
 
 
 def shorten_apart(texts: Sequence[str], width: int) -> list[str]:
-    """Shorten texts so that different ones stay different: where both ends are alike, what differs is kept.
+    """Shorten texts so that different ones stay different; if both ends are alike, the difference is kept.
 
-    Where that is too long for `width`, what is calculated from the text ends it; only widths that are smaller than that
-    are exceeded.
+    If that is too long for `width`, a digest of the text ends it; only widths smaller than the digest are exceeded.
 
     >>> shorten_apart(["void gemm<float, 128, true>(int)", "void gemm<float, 256, true>(int)"], 16)
     ['void…128, true>…', 'void…256, true>…']
@@ -67,18 +66,18 @@ def shorten_apart(texts: Sequence[str], width: int) -> list[str]:
 
 
 def alike(texts: Iterable[str], short: Mapping[str, str]) -> list[list[str]]:
-    """Return the texts that are different and look the same, together."""
+    """Return groups of different texts with the same short form."""
     return [group for group in by_key((short[text], text) for text in texts).values() if len(group) > 1]
 
 
 def _digested(text: str, width: int, size: int) -> str:
-    """Return the start of a text, and what is calculated from all of it."""
+    """Return the start of a text, and a digest of all of it."""
     digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=size).hexdigest()
     return f"{text[: max(0, width - len(digest) - 1)]}~{digest}"
 
 
 def _part(texts: Sequence[str], width: int, short: dict[str, str]) -> None:
-    """Shorten texts that became alike around the first place where they differ."""
+    """Shorten texts with the same short form around the first place where they differ."""
     for group in alike(texts, short) if width >= 8 else ():
         # Sorted, so the first and the last differ first.
         pairs = enumerate(zip(group[0], group[-1], strict=False))

@@ -22,7 +22,7 @@ def write_csv(columns: Sequence[str], rows: Iterator[Row], out: TextIO) -> None:
 
 
 class _EndInLf:
-    """Takes lines that end in CR LF and writes them with LF."""
+    """Writes lines that end in CR LF with LF."""
 
     def __init__(self, out: TextIO) -> None:
         self._write = out.write

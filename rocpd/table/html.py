@@ -1,4 +1,4 @@
-"""Rows as HTML: a page that stands alone, or just the table for notebooks. No scripts, nothing loaded."""
+"""Rows as HTML: a complete page, or only the table for notebooks. It has no scripts and loads nothing."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def page_head(title: str) -> str:
 
 
 def quoted(escaped: str) -> str:
-    """Return escaped text in which commands, which stand in backquotes, are marked up.
+    """Return escaped text with markup for commands in backquotes.
 
     >>> quoted("`rocpd info` says more")
     '<code>rocpd info</code> says more'
@@ -40,7 +40,7 @@ def quoted(escaped: str) -> str:
 
 
 def command(escaped: str) -> str:
-    """Return an escaped command, marked up; its options are not broken after their dashes.
+    """Return an escaped command with markup; its options are not broken after their dashes.
 
     >>> command("rocpd summary --by rank")
     '<code>rocpd summary <span>--by</span> rank</code>'
@@ -71,14 +71,14 @@ def write_html_page(sheets: Iterable[Sheet], out: TextIO) -> None:
 
 
 def write_html_lines(lines: Iterable[str], out: TextIO) -> None:
-    """Write sentences that stand above a table."""
+    """Write sentences above a table."""
     out.writelines(f"<p><strong>{escape(one_line(line))}</strong></p>\n" for line in lines)
 
 
 def write_html_table(
     columns: Sequence[str], rows: Iterator[Row], out: TextIO, right: Sequence[bool] | None = None
 ) -> None:
-    """Write the table alone; `right` says which columns are right-aligned, by default numbers are."""
+    """Write only the table; `right`: whether each column is right-aligned, by default columns of numbers."""
     first = list(islice(rows, 1))
     numbers = right or [isinstance(value, (int, float)) for row in first for value in row] or [False] * len(columns)
     heads = "".join(_cell(name, is_right, "th") for name, is_right in zip(columns, numbers, strict=True))

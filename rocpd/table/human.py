@@ -1,12 +1,12 @@
 """Tables for people: aligned on a terminal or in a pipe, cut to a number of rows.
 
-Those of analyses have times, sizes and shares in suitable units, and fewer columns on narrow terminals. A row that is
-wider than the terminal even with shortened names is shown as a block, one column a line. csv, json and parquet, which
+Tables of analyses show times, sizes and shares in suitable units, and fewer columns on narrow terminals. A row that is
+wider than the terminal even with shortened names is shown as a block, one column per line. csv, json and parquet, which
 programs read, keep every digit.
 
-Pictures are of characters, of Unicode's block elements (U+2581 to U+2593), as small as a word or of several lines: heat
-maps, matrices, curves, which know values and labels, and no table. What is too wide is put together, never cut: a cell
-then stands for several columns, a line for several rows.
+Pictures consist of Unicode's block elements (U+2581 to U+2593), from the size of a word to several lines: heat maps,
+matrices, curves; they know values and labels, but no tables. Pictures that are too wide are condensed, never cut: a
+cell then stands for several columns, a line for several rows.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from rocpd.table.cell import one_line, shorten, shorten_apart
 from rocpd.table.palette import BLUE, Colour, Screen, on_scale
 
 Paint: TypeAlias = Callable[[str, int, int], str]
-"""Colours the text of a cell, by the number of its row (-2: the names, -1: the rule below them) and its column."""
+"""Colours the text of a cell, by the number of its row (-2: the names, -1: the rule below them) and of its column."""
 
 SHORTEST = 24
-"""Cells are not cut below this to make a table fit."""
+"""Cells are not cut below this length to make a table fit."""
 
 
 def write_console(
@@ -36,9 +36,9 @@ def write_console(
     Args:
         columns: names.
         rows: values.
-        out: where to; rich draws the table when `screen` is given.
+        out: text file; rich draws the table if `screen` is given.
         limit: most rows to show; 0 shows all.
-        screen: the terminal, None for a pipe: then nothing is shortened.
+        screen: the terminal, None for a pipe: nothing is shortened.
 
     Returns:
         whether there were more rows than shown.
@@ -54,12 +54,12 @@ def write_console(
 
 
 def all_numbers(values: Iterable[Any]) -> bool:
-    """Whether values are numbers or NULL: they are right-aligned."""
+    """Whether values are numbers or NULL, and so right-aligned."""
     return all(value is None or isinstance(value, (int, float)) for value in values)
 
 
 def _readable(value: Any) -> str:
-    """On a terminal reals get four decimals: eyes compare them; pipes and files get every digit."""
+    """Return a value for a terminal: reals get four decimals, so that eyes can compare them."""
     if isinstance(value, float) and 0.001 <= abs(value) < 1e15:
         return f"{value:.4f}"
     return one_line(value)
@@ -68,7 +68,7 @@ def _readable(value: Any) -> str:
 def write_plain(
     columns: Sequence[str], cells: list[list[str]], right: list[bool], out: TextIO, paint: Paint | None = None
 ) -> None:
-    """Write an aligned table in plain text, two spaces between columns; `paint` colours what has its width already."""
+    """Write an aligned table in plain text, two spaces between columns; `paint` colours padded cells."""
     widths = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
     for number, line in enumerate((list(columns), ["-" * w for w in widths], *cells), -2):
         padded = [c.rjust(w) if r else c.ljust(w) for c, w, r in zip(line, widths, right, strict=True)]
@@ -78,7 +78,7 @@ def write_plain(
 
 
 def draw(columns: Sequence[str], cells: list[list[str]], right: list[bool], out: TextIO, screen: Screen | None) -> None:
-    """Write cells that are text already; `right` says which columns are right-aligned, `screen` as above."""
+    """Write cells that are text already; `right`: whether each column is right-aligned; `screen` as above."""
     if screen is None:
         write_plain(columns, cells, right, out)
         return
@@ -129,10 +129,10 @@ def fit(natural: list[int], heads: list[int], room: int, shortest: int = SHORTES
 
 
 CHANCE = "chance"
-"""Unit of a probability: what is as small as zero is shown as less than a thousandth."""
+"""Unit of a probability: small values are shown as less than a thousandth."""
 
 OF_ROW = "unit of the row"
-"""Unit of values that have the one that stands in the column `unit` of their row."""
+"""Unit of values whose unit is in the column `unit` of their row."""
 
 _LEAST_CHANCE = 0.001
 _SCALES = {
@@ -142,17 +142,17 @@ _SCALES = {
 _LONGEST = 60  # characters of a text in a pipe: names of kernels reach thousands
 _GAP = 2  # between columns
 _NAMES = -2  # the row of the names of columns
-_SHORTEST = 16  # texts are not cut below this
-_BAR = 20  # characters of a bar, which is 100 %
-_WHOLE = 36  # texts that matter stay as long as this while other columns can go
+_SHORTEST = 16  # texts are not cut below this length
+_BAR = 20  # characters of a bar for 100 %
+_WHOLE = 36  # texts that matter keep this length while other columns can go
 _SUFFIXES = {"ns": "_ns", "bytes": "_bytes"}
 
 
 class Head(NamedTuple):
-    """The head of a column: name, unit (`ns`, `bytes`, `%` … or nothing), whether it can be left out, or matters most.
+    """The head of a column: name, unit (`ns`, `bytes`, `%` … or nothing), whether it may be left out, or matters most.
 
-    A column that matters is cut only where leaving out all others that can be is not enough. One that `is_share` has
-    percents of a whole, beside which a screen shows bars; one that `is_drawn` holds pictures, which are never cut.
+    A column that matters is cut only if leaving out all minor ones is not enough. A column that `is_share` has percents
+    of a whole, with bars beside it on a screen; a column that `is_drawn` holds pictures, which are never cut.
     """
 
     name: str
@@ -164,9 +164,9 @@ class Head(NamedTuple):
 
 
 class Pictures(NamedTuple):
-    """Pictures beside the values of rows, row by row; nothing where there are fewer.
+    """Pictures beside the values of rows, row by row; none for further rows.
 
-    `colours` are those of the bars; `counts` are how many of the events behind a row have which duration, from the
+    `colours` are the colours of bars; `counts` are the numbers of the events behind a row by duration, from the
     shortest to the longest.
     """
 
@@ -175,7 +175,7 @@ class Pictures(NamedTuple):
 
 
 class LeftOut(NamedTuple):
-    """The rest that is not shown: whether there are more rows, and the names of columns that did not fit."""
+    """The parts that are not shown: whether there are more rows, and the names of columns that did not fit."""
 
     rows: bool
     columns: tuple[str, ...]
@@ -193,14 +193,14 @@ def write_readable(
 
     Args:
         columns: their heads.
-        rows: values as they are; times in ns.
+        rows: exact values; times in ns.
         out: text file.
         limit: most rows to show; 0 shows all.
-        screen: the terminal, None for a pipe: then no column is left out.
-        pictures: what a screen shows beside the values.
+        screen: the terminal, None for a pipe: no column is left out.
+        pictures: pictures beside the values on a screen.
 
     Returns:
-        what is not shown.
+        the parts that are not shown.
     """
     shown = [with_unit(columns, row) for row in (itertools.islice(rows, limit) if limit else rows)]
     more = bool(limit) and next(rows, None) is not None
@@ -218,7 +218,7 @@ def write_readable(
 
 
 class _Column(NamedTuple):
-    """A column as text; a picture goes where there is no room for it, but after what is minor."""
+    """A column as text; without room pictures are left out, after minor columns."""
 
     head: Head
     name: str
@@ -232,14 +232,14 @@ class _Column(NamedTuple):
 
     @property
     def least(self) -> int:
-        """The width to which it can be cut."""
+        """The smallest width to which it can be cut."""
         if self.head.unit or self.is_picture:
             return self.widest
         return min(self.widest, max(_WHOLE if self.head.matters else _SHORTEST, len(self.name)))
 
 
 def with_unit(columns: Sequence[Head], row: Row) -> Row:
-    """Return a row whose values that have the unit in its column `unit` are texts with it."""
+    """Return a row in which values with the unit in its column `unit` become texts with this unit."""
     if all(column.unit != OF_ROW for column in columns):
         return row
     unit = next((value for column, value in zip(columns, row, strict=True) if column.name == "unit"), None)
@@ -272,7 +272,7 @@ def _spark(counts: Sequence[Sequence[int]], rows: int) -> Iterator[_Column]:
 
 
 def _fitting(columns: Sequence[_Column], width: int) -> list[_Column]:
-    """Return the columns that fit: minor ones go, the last first, then pictures, until texts can be cut to the rest."""
+    """Return the columns that fit: minor ones go, the last first, then pictures, until the rest fits with cut texts."""
     chosen = list(columns)
     minor = [column for column in reversed(columns) if column.head.minor]
     for column in (*minor, *(column for column in reversed(columns) if column.is_picture)):
@@ -283,7 +283,7 @@ def _fitting(columns: Sequence[_Column], width: int) -> list[_Column]:
 
 
 def _draw(columns: Sequence[_Column], out: TextIO, screen: Screen | None, colours: Sequence[Colour]) -> None:
-    """Write the table with its texts shortened to fit; one that is still too wide is drawn in blocks."""
+    """Write the table with its texts shortened to fit; a table that is still too wide is drawn in blocks."""
     names, right = [column.name for column in columns], [column.is_right for column in columns]
     natural = [column.widest for column in columns]
     room = screen.width - _GAP * (len(names) - 1) if screen else sum(natural)
@@ -300,7 +300,7 @@ def _draw(columns: Sequence[_Column], out: TextIO, screen: Screen | None, colour
 
 
 def _painter(columns: Sequence[_Column], screen: Screen, colours: Sequence[Colour]) -> Paint:
-    """Return what makes the names of columns stand out, and colours pictures."""
+    """Return a function that emphasizes the names of columns, and colours pictures."""
 
     def paint(text: str, row: int, column: int) -> str:
         if row < 0:
@@ -311,7 +311,7 @@ def _painter(columns: Sequence[_Column], screen: Screen, colours: Sequence[Colou
 
 
 def heading(column: Head) -> str:
-    """Return the name of a column without its unit, which the cells have.
+    """Return the name of a column without its unit, which the cells show.
 
     >>> heading(Head("total_ns", "ns")), heading(Head("bytes", "bytes"))
     ('total', 'bytes')
@@ -336,7 +336,7 @@ def readable(value: Any, unit: str = "") -> str:
     if unit == CHANCE:
         return "< 0.001" if value < _LEAST_CHANCE else _three(value)
     if unit:
-        return f"{_three(value)} {one_line(unit)}"  # counters have their unit from the file
+        return f"{_three(value)} {one_line(unit)}"  # counters have their units from the file
     return _three(value) if isinstance(value, float) else str(value)
 
 
@@ -347,7 +347,7 @@ _BRIEF_SCALES = {
     "KB": (("KB", 1), ("MB", 1e3), ("GB", 1e6), ("TB", 1e9)),
 }
 _LARGE = (("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12))
-_LEAST_SHARE = 0.01  # %: what is less is shown as such
+_LEAST_SHARE = 0.01  # %: smaller values are shown as less than this
 _MOST_COUNT = 10_000
 
 
@@ -371,7 +371,7 @@ def brief(value: Any, unit: str = "") -> str:
 
 
 def scale_of(most: float, unit: str) -> tuple[str, float]:
-    """Return the unit that suits values up to `most`, and its size, for axes whose numbers share one.
+    """Return the unit for values up to `most`, and its size, for axes with one unit.
 
     >>> scale_of(3e7, "ns"), scale_of(2e6, "GFLOP/s"), scale_of(40, "")
     (('ms', 1000000.0), ('PFLOP/s', 1000000.0), ('', 1))
@@ -391,7 +391,7 @@ def _scaled(value: float, scale: Sequence[tuple[str, float]]) -> str:
 
 
 def _three(value: float) -> str:
-    """Three significant digits, without an exponent below a million million."""
+    """Return three significant digits, without an exponent below a million million."""
     size = abs(value)
     if size >= 1e12 or 0 < size < 0.0005:
         return f"{value:.3g}"
@@ -401,11 +401,11 @@ def _three(value: float) -> str:
 
 _ACROSS = " ▏▎▍▌▋▊▉█"
 _UP = " ▁▂▃▄▅▆▇█"
-_SHADES = ((0.875, "█"), (0.625, "▓"), (0.375, "▒"), (0.1, "░"), (0.0, "·"))  # above which share
+_SHADES = ((0.875, "█"), (0.625, "▓"), (0.375, "▒"), (0.1, "░"), (0.0, "·"))  # least share of each
 
 
 def bar(share: float, width: int) -> str:
-    """Return a bar of up to `width` characters; whatever is not 0 is seen.
+    """Return a bar of up to `width` characters; only 0 is invisible.
 
     >>> bar(0.55, 10), bar(0.0001, 10), bar(0, 10), bar(7, 4)
     ('█████▌', '▏', '', '████')
@@ -418,10 +418,10 @@ def bar(share: float, width: int) -> str:
 
 
 def spark(values: Sequence[float | None]) -> str:
-    """Return values as columns of one line; whatever is not 0 is seen.
+    """Return values as columns of one line; only 0 is invisible.
 
     Args:
-        values: none below 0; None: there is none. The largest fills a column.
+        values: at least 0; None: missing. The largest fills a column.
 
     >>> spark([1, 0, 5, 100]), spark([]), spark([0, None])
     ('▁ ▁█', '', '  ')
@@ -431,7 +431,7 @@ def spark(values: Sequence[float | None]) -> str:
 
 
 def columns(values: Sequence[float], most: float, height: int) -> list[str]:
-    """Return values as columns of several lines, from the top; whatever is not 0 is seen.
+    """Return values as columns of several lines, from the top; only 0 is invisible.
 
     >>> columns([1, 8, 16], 16, 2)
     ['  █', '▁██']
@@ -442,7 +442,7 @@ def columns(values: Sequence[float], most: float, height: int) -> list[str]:
 
 
 def shade(share: float) -> str:
-    """Return a cell of a heat map; whatever is not 0 is seen.
+    """Return a cell of a heat map; only 0 is invisible.
 
     >>> [shade(share) for share in (0, 0.01, 0.25, 0.5, 0.75, 1)]
     [' ', '·', '░', '▒', '▓', '█']
@@ -454,16 +454,16 @@ LONGEST = 24
 """Characters of a label."""
 
 MOST_LINES = 32
-"""Lines of a heat map or matrix; beyond, one line stands for several rows."""
+"""Lines of a heat map or matrix; with more rows, one line stands for several."""
 
 _WIDEST = 3  # characters of a cell
-_LINES_OF_CURVES, _HIGHEST = 12, 4  # of all together, and of one
+_LINES_OF_CURVES, _HIGHEST = 12, 4  # of all curves together, and of one
 
 Value = TypeVar("Value")
 
 
 class Curve(NamedTuple):
-    """A curve: its label, values from the left, and what stands at its right end."""
+    """A curve: its label, values from the left, and the text at its right end."""
 
     label: str
     values: Sequence[float]
@@ -471,19 +471,19 @@ class Curve(NamedTuple):
 
 
 class Shade(NamedTuple):
-    """A cell of a heat map: how dark it is, 0 to 1, and its colour."""
+    """A cell of a heat map: its darkness, 0 to 1, and its colour."""
 
     share: float
     colour: Colour
 
 
 def heat_map(lines: Sequence[tuple[str, Sequence[Shade]]], below: tuple[str, str], screen: Screen) -> Iterator[str]:
-    """Yield a heat map, and what stands below its left and right end.
+    """Yield a heat map, and the texts below its left and right end.
 
     Args:
-        lines: a label, and cells from the left: as many in each line.
-        below: where it starts and ends.
-        screen: what it is for.
+        lines: a label, and cells from the left: equally many in each line.
+        below: texts for start and end.
+        screen: the terminal.
     """
     front = _width(label for label, _ in lines)
     count = len(lines[0][1])
@@ -502,10 +502,10 @@ def matrix(labels: Sequence[str], values: Sequence[Sequence[float]], corner: str
     """Yield a matrix of who does what to whom; the darkest cell is the largest value.
 
     Args:
-        labels: of rows and of columns.
-        values: of each row, from the left.
-        corner: what rows and columns are.
-        screen: what it is for.
+        labels: labels of rows and of columns.
+        values: values of each row, from the left.
+        corner: words for rows and columns.
+        screen: the terminal.
     """
     front = max(_width(labels), len(corner))
     cell = max(map(len, labels)) + 1
@@ -520,13 +520,13 @@ def matrix(labels: Sequence[str], values: Sequence[Sequence[float]], corner: str
 
 
 def curves(lines: Sequence[Curve], below: tuple[str, str], screen: Screen, colour: Colour) -> Iterator[str]:
-    """Yield a curve for each line, all on one scale, which starts at 0; the fewer there are, the higher they are.
+    """Yield a curve for each line, all on one scale from 0; the fewer there are, the higher they are.
 
     Args:
-        lines: a label, values from the left, and what stands at the right end.
-        below: where they start and end.
-        screen: what it is for.
-        colour: of the curves.
+        lines: a label, values from the left, and the text at the right end.
+        below: texts for start and end.
+        screen: the terminal.
+        colour: colour of the curves.
     """
     front, back = _width(line.label for line in lines), max(len(line.says) for line in lines)
     most = max((value for line in lines for value in line.values), default=0.0)
@@ -544,7 +544,7 @@ def curves(lines: Sequence[Curve], below: tuple[str, str], screen: Screen, colou
 
 
 def parts(values: Sequence[Value], count: int) -> Iterator[Sequence[Value]]:
-    """Yield values in so many parts, as even as can be.
+    """Yield values in `count` parts of nearly equal size.
 
     >>> list(parts([1, 2, 3, 4, 5], 2)), list(parts([1, 2], 5))
     ([[1, 2], [3, 4, 5]], [[1], [2]])
@@ -555,7 +555,7 @@ def parts(values: Sequence[Value], count: int) -> Iterator[Sequence[Value]]:
 
 
 def mixed(cells: Sequence[Shade]) -> Shade:
-    """Return what stands for several cells: the mean, in the colour of the darkest."""
+    """Return the cell that stands for several cells: the mean, in the colour of the darkest."""
     return Shade(sum(cell.share for cell in cells) / len(cells), max(cells, key=lambda cell: cell.share).colour)
 
 

@@ -1,4 +1,4 @@
-"""Rows as a JSON array of objects, one row a line.
+"""Rows as a JSON array of objects, one row per line.
 
 Infinite reals are written as ±9e999, as SQLite's own JSON functions do: valid JSON that reads back as infinity.
 Blobs are hex text. Of columns with equal names the later ones get `_2`, `_3` …

@@ -11,13 +11,13 @@ from rocpd.table import Sheet
 from rocpd.table.cell import one_line
 
 _ENTITY = re.compile(r"&(?=#?\w+;)")
-_EMPHASIS = re.compile(r"[*~]|(?<!\w)_+|_+(?!\w)")  # within a word _ means nothing
+_EMPHASIS = re.compile(r"[*~]|(?<!\w)_+|_+(?!\w)")  # within a word _ has no effect
 
 
 def write_markdown(
     columns: Sequence[str], rows: Iterator[Row], out: TextIO, right: Sequence[bool] | None = None
 ) -> None:
-    """Write a header and all rows; `right` says which columns are right-aligned, by default numbers."""
+    """Write a header and all rows; `right`: whether each column is right-aligned, by default columns of numbers."""
     first = next(rows, None)
     numeric = right or ([isinstance(value, (int, float)) for value in first] if first else [False] * len(columns))
     _line(list(columns), out)
@@ -29,7 +29,7 @@ def write_markdown(
 
 
 def write_markdown_page(sheets: Iterable[Sheet], out: TextIO) -> None:
-    """Write a heading, what the table says, and the table, for each."""
+    """Write for each sheet its heading, its description, and its table."""
     for number, sheet in enumerate(sheets):
         out.write("\n" if number else "")
         out.writelines(f"**{inline(line)}**\n\n" for line in sheet.lines)
@@ -42,7 +42,7 @@ def _line(values: Sequence[object], out: TextIO) -> None:
 
 
 def inline(value: object) -> str:
-    """Return a value as text on one line in which no character is Markdown's but backticks."""
+    """Return a value as text on one line in which no character is markup, except backticks."""
     text = _ENTITY.sub("&amp;", one_line(value))
     text = text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
     text = _EMPHASIS.sub(lambda marks: "".join(f"\\{mark}" for mark in marks[0]), text)

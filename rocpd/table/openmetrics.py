@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 END = "# EOF\n"
-"""The last line: without it readers take a text for a cut one."""
+"""The last line; readers take a text without it for an incomplete one."""
 
 KIND = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 """Content type."""
 
 
 class MetricSample(NamedTuple):
-    """A value of a gauge; None: it is not known, so there is no sample. `at`: when, in seconds since 1970."""
+    """A value of a gauge; None: unknown, so that there is no sample. `at`: its time [s since 1970]."""
 
     labels: Mapping[str, str]
     value: float | None
@@ -24,7 +24,7 @@ def family(name: str, unit: str, meaning: str, samples: Iterable[MetricSample]) 
     """Yield the lines of a gauge; none without a sample.
 
     Args:
-        name: of the gauge; it ends in the unit.
+        name: name of the gauge; it ends in the unit.
         unit: `seconds`, `bytes`, `joules`, `ratio` or empty.
         meaning: one sentence.
         samples: its values.
@@ -44,5 +44,5 @@ def family(name: str, unit: str, meaning: str, samples: Iterable[MetricSample]) 
 
 
 def escaped(text: str) -> str:
-    """Return a text as it stands between the quotes of a label."""
+    """Return a text in the form between the quotes of a label."""
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

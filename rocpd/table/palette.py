@@ -1,8 +1,8 @@
 """Colours, one for each category and part of time, the same in traces, reports and on the console; and terminals.
 
-The colours are those of Okabe and Ito (https://jfly.uni-koeln.de/color/), which people who see red and green alike
-tell apart, and a grey. No colour says anything alone: a name, a sign or a length stands beside it. A terminal has its
-columns, and shows colours by escape sequences; 256 are xterm's: a cube of six levels each, then greys. Never writes.
+The colours are those of Okabe and Ito (https://jfly.uni-koeln.de/color/), which are distinct for colour-blind people,
+too, and a grey. No colour is the only sign: a name, a sign or a length stands beside it. A terminal has its columns,
+and shows colours by escape sequences; the 256 colours are xterm's: a cube of six levels each, then greys.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Colour(NamedTuple):
 
     @property
     def hex(self) -> str:
-        """The colour as pages have it.
+        """The colour in the form for pages.
 
         >>> BLUE.hex
         '#0072b2'
@@ -36,11 +36,11 @@ YELLOW = Colour(240, 228, 66)
 ORANGE = Colour(230, 159, 0)
 RED = Colour(213, 94, 0)
 PURPLE = Colour(204, 121, 167)
-BROWN = Colour(153, 107, 61)  # of lines, where YELLOW is too faint on white
+BROWN = Colour(153, 107, 61)  # for lines, where YELLOW is too faint on white
 GREY = Colour(190, 190, 190)
 
 COLOURS: Mapping[str, Colour] = {
-    # categories of kernels, as schema/rules/data/categories.toml has them
+    # categories of kernels, as in schema/rules/data/categories.toml
     "GEMM": BLUE, "attention": GREEN, "communication": RED, "elementwise": SKY, "reduction": PURPLE, "copy": ORANGE,
     "other": GREY,
     # parts of the time of a GPU, and of a step
@@ -57,7 +57,7 @@ _VIRIDIS = (Colour(68, 1, 84), Colour(59, 82, 139), Colour(33, 145, 140), Colour
 
 
 def colour_of(name: str | None) -> Colour:
-    """Return the colour of a category, a part of time or a domain; other names always have the same.
+    """Return the colour of a category, a part of time or a domain; each other name has a fixed colour, too.
 
     >>> colour_of("GEMM").hex, colour_of("GEMM") == colour_of("compute"), colour_of(None) == GREY
     ('#0072b2', True, True)
@@ -88,7 +88,7 @@ _LEVELS = (0, 95, 135, 175, 215, 255)
 
 
 class Screen(NamedTuple):
-    """A terminal: its columns, and how many colours it has; 0: none are wanted.
+    """A terminal: its columns, and its number of colours; 0: none are wanted.
 
     >>> from rocpd.table.palette import Colour
     >>> Screen(80, MANY).paint("abc", Colour(0, 114, 178)), Screen(80).paint("abc", Colour(0, 114, 178))
@@ -106,15 +106,15 @@ class Screen(NamedTuple):
         return f"\x1b[38;{code}m{text}\x1b[0m"
 
     def bold(self, text: str) -> str:
-        """Return a text that stands out."""
+        """Return a bold text."""
         return f"\x1b[1m{text}\x1b[0m" if self.colours and text else text
 
     def faint(self, text: str) -> str:
-        """Return a text that stands back."""
+        """Return a faint text."""
         return f"\x1b[2m{text}\x1b[0m" if self.colours and text else text
 
 
 def _in_cube(colour: Colour) -> int:
-    """Return the number of the colour of 256 that is nearest."""
+    """Return the number of the nearest of the 256 colours."""
     red, green, blue = (min(range(6), key=lambda level: abs(_LEVELS[level] - part)) for part in colour)
     return 16 + 36 * red + 6 * green + blue

@@ -9,7 +9,7 @@ import pyarrow.parquet
 
 
 def write_parquet(batches: pyarrow.RecordBatchReader, path: Path) -> None:
-    """Write record batches to a file; no more than one of them is in memory."""
+    """Write record batches to a file; at most one of them is in memory."""
     with pyarrow.parquet.ParquetWriter(path, batches.schema, compression="zstd") as writer:
         for batch in batches:
             writer.write_batch(batch)

@@ -1,1 +1,1 @@
-"""Charts as data, and as shapes, SVG and text. Knows values, units and names; nothing of ranks, kernels or files."""
+"""Charts as data, and as shapes, SVG and text. Knows values, units and names, but no ranks, kernels or files."""

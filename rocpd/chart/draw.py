@@ -1,6 +1,6 @@
-"""The look of each chart: a chart becomes a drawing, shapes that PDF and pictures are made of, and a drawing SVG.
+"""The look of each chart: a chart becomes a drawing, whose shapes PDF, pictures and SVG are made of.
 
-SVG has a name and a description for those who cannot see it, and a tip for those who point.
+SVG has a name and a description for people who cannot see it, and tips for pointers.
 """
 
 from __future__ import annotations
@@ -24,19 +24,17 @@ from rocpd.table.human import brief, readable, scale_of
 from rocpd.table.palette import BLUE, GREY, ORANGE, RED, SKY, Colour, colour_of
 
 WIDTH, NARROW = 860.0, 372.0
-"""Of every chart [px]: on a screen or paper, and on a telephone, where text stays as large as it is."""
+"""Width of every chart [px]: on a screen or paper, and on a telephone, where text keeps its size."""
 
 SIZE = 12.0
-"""Of text [px]."""
+"""Size of text [px]."""
 
-_NARROW, _WIDE, _LARGE, _USUAL = 0.38, 0.97, 0.68, 0.61  # widths of characters, by the size of the text
+_NARROW, _WIDE, _LARGE, _USUAL = 0.38, 0.97, 0.68, 0.61  # widths of characters relative to the size of the text
 
 
 @frozen
 class Rect:
-    """A filled rectangle; `tip` is said where somebody points at it, `span` is what it covers of a time line, in
-    slices.
-    """
+    """A filled rectangle; `tip` is shown to pointers, `span` is its part of a time line, in slices."""
 
     x: float
     y: float
@@ -71,11 +69,11 @@ class Dot:
 
 @frozen
 class Word:
-    """Text; `x` and `y` are those of its baseline's start, middle or end.
+    """Text; `x` and `y` are the start, middle or end of its baseline.
 
-    One that `is_faint` matters less, one with a `colour` more; one that `is_tick` stands at a time line, and changes
-    where that can be zoomed; one with a `link` leads to the element of the page that has this id; one that `is_above`
-    lines has room of its own among them; `aside` is how far it stands from its place [px].
+    A word that `is_faint` matters less, one with a `colour` more; a word that `is_tick` belongs to a time line, and
+    changes when that is zoomed; a word with a `link` leads to the element of the page with this id; a word that
+    `is_above` lines has cleared space around it; `aside` is the distance from its place [px].
     """
 
     x: float
@@ -93,7 +91,7 @@ class Word:
 
 @frozen
 class Pixels:
-    """A picture as PNG, of so many columns and rows of pixels."""
+    """A picture as PNG, with its numbers of columns and rows of pixels."""
 
     x: float
     y: float
@@ -117,7 +115,7 @@ class Drawing:
 
 
 def width_of(text: str) -> float:
-    """Return about how wide a text is [px]; fonts differ."""
+    """Return the approximate width of a text [px]; fonts differ."""
     return SIZE * sum(map(_share, text))
 
 
@@ -133,7 +131,7 @@ _BINARY = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 
 @frozen
 class Scale:
-    """Lays values from `low` to `high` on places from `start` to `end`."""
+    """Maps values from `low` to `high` to places from `start` to `end`."""
 
     low: float
     high: float
@@ -165,7 +163,7 @@ class Scale:
 
 @frozen
 class LogScale(Scale):
-    """Lays values by their logarithms; all are above 0."""
+    """Maps values by their logarithms; all are above 0."""
 
     def __call__(self, value: float) -> float:
         """Return the place of a value."""
@@ -186,7 +184,7 @@ Rgba = tuple[int, int, int, int]
 
 
 def png(width: int, rows: Sequence[bytes], palette: Iterable[Rgba]) -> bytes:
-    """Return a picture.
+    """Return a picture as PNG.
 
     Args:
         width: pixels of a row.
@@ -210,21 +208,21 @@ _HEIGHT = 150.0  # of lines
 _ROW, _GAP = 16.0, 4.0  # height of a bar, space between two
 _LABEL, _SHORT = 27.0, 18  # px of the width for each character of a label; characters that all labels may have
 _MARGIN = 70.0  # px: for what stands beside a bar
-_TICK_ROOM = 95.0  # px: of the width for each tick
+_TICK_ROOM = 95.0  # px: for the text beside a bar
 _MOST_POINTS = 600  # of a line
 _LEAST_ROW = 0.6  # of a time line
 _TICK = 16.0  # height of the numbers below an axis
 _CELL = 21.0  # height of a row of a matrix
 _GRID = GREY
-_TALL, _TALLEST = 360.0, 22.0  # px: of a time line, of a row of it
+_TALL, _TALLEST = 360.0, 22.0  # px: of a time line, of one of its rows
 _LEVELS = 4, 16  # least and most pixels of a row of its picture
 _COLUMNS, _HIGH, _WIDEST = 240, 120.0, 80.0  # how many columns, how high, and how wide one is at most
-_EDGE, _TITLE = 12.0, 24.0  # px: around a chart that stands alone, and for its title
+_EDGE, _TITLE = 12.0, 24.0  # px: around a chart in a file of its own, and for its title
 _FLAME = 16.0  # height of a frame
 
 
 def draw(chart: Chart, width: float = WIDTH) -> Drawing:
-    """Return the drawing of a chart, so wide [px]."""
+    """Return the drawing of a chart of this width [px]."""
     match chart:
         case Bars():
             return _bars(chart, width)
@@ -241,7 +239,7 @@ def draw(chart: Chart, width: float = WIDTH) -> Drawing:
 
 
 def _legend(names: Iterable[tuple[str, Colour | None]], width: float, top: float = 0.0) -> tuple[list[Shape], float]:
-    """Return names, each behind its colour if it has one, on as many lines as they need, and where these end."""
+    """Return names, each behind its colour if it has one, on as many lines as necessary, and the end of these [px]."""
     x, y = 0.0, top
     shapes: list[Shape] = []
     for name, colour in names:
@@ -256,12 +254,12 @@ def _legend(names: Iterable[tuple[str, Colour | None]], width: float, top: float
 
 
 def _room(labels: Iterable[str]) -> float:
-    """Return the width that labels on the left take."""
+    """Return the width for labels on the left [px]."""
     return max((width_of(label) for label in labels), default=0.0) + 8
 
 
 def _longest(width: float) -> int:
-    """Return how many characters a label has at most."""
+    """Return the largest length of a label [characters]."""
     return max(_SHORT, int(width / _LABEL))
 
 
@@ -311,7 +309,7 @@ def _grid(levels: Iterable[tuple[float, str]], up: Scale, left: float, width: fl
 
 
 def _ticks(scale: Scale, unit: str, most: int | None = None) -> list[tuple[float, str]]:
-    """Return values beside an axis with their texts, which share a unit: the last one says it.
+    """Return values beside an axis with their texts, which share a unit: only the last text contains it.
 
     >>> [text for _, text in _ticks(Scale(0, 3e7, 0, 400), "ns")]
     ['0', '10', '20', '30 ms']
@@ -323,7 +321,7 @@ def _ticks(scale: Scale, unit: str, most: int | None = None) -> list[tuple[float
 
 
 def _columns(chart: Columns, width: float) -> Drawing:
-    """Draw columns; where there are many, each is the highest of some."""
+    """Draw columns; if there are many, each stands for the highest of several."""
     fold = -(-len(chart.values) // max(1, min(_COLUMNS, int(width / 3.5))))
     first = range(0, len(chart.values), max(1, fold))
     legend = [*zip(chart.legend, (BLUE, ORANGE), strict=True)] if chart.tops else []
@@ -408,7 +406,7 @@ def _line(series: Series, chart: Lines, across: Scale, up: Scale) -> Iterator[Sh
 def _marked(
     marks: Sequence[tuple[MarkedPoint, str]], chart: Lines, scales: tuple[Scale, Scale], width: float
 ) -> Iterator[Shape]:
-    """Yield the dots of what is marked, the larger the more they weigh, and their texts, one above the other."""
+    """Yield the dots of marked points, larger with their weight, and their texts, one above the other."""
     across, up = scales
     heaviest = max((mark.weight for mark, _ in marks), default=0.0) or 1.0
     radii = [4.0 + 7.0 * math.sqrt(mark.weight / heaviest) for mark, _ in marks]
@@ -427,7 +425,7 @@ def _marked(
 
 
 def _highest(points: Sequence[Point]) -> Sequence[Point]:
-    """Return the highest of each few points that lie next to each other, where there are more than can be seen."""
+    """Return the highest of every few neighbouring points, if there are more than can be seen."""
     fold = -(-len(points) // _MOST_POINTS)
     return [max(points[at : at + fold], key=itemgetter(1)) for at in range(0, len(points), fold)] if points else []
 
@@ -463,7 +461,7 @@ def _matrix(chart: Matrix, room: float) -> Drawing:
 
 
 def _timeline(chart: Timeline, width: float) -> Drawing:
-    """Draw a time line as `rocpd view` does: the axis and steps above, then a row a rank, beside its host."""
+    """Draw a time line as `rocpd view` does: the axis and steps above, then a row per rank, beside its host."""
     labels = [shorten(row, _longest(width)) for row in chart.rows]
     row = min(_TALLEST, max(_LEAST_ROW, _TALL / max(1, len(labels))))
     groups = [*dict.fromkeys(chart.groups)] if len(set(chart.groups)) > 1 else []
@@ -513,7 +511,7 @@ def _axis(chart: Timeline, across: Scale, y: float) -> Iterator[Shape]:
 
 
 def _marks(chart: Timeline, across: Scale, top: float, row: float) -> Iterator[Shape]:
-    """Yield frames around what is to be seen, and the number of each above it, which leads to what is said of it."""
+    """Yield frames around marks, and the number of each above it, which links to its description."""
     slice_ = chart.slice or 1
     free = 0.0
     for number, mark in sorted(enumerate(chart.marks, 1), key=lambda mark: mark[1].start + mark[1].end):
@@ -531,8 +529,8 @@ def _marks(chart: Timeline, across: Scale, top: float, row: float) -> Iterator[S
 
 
 def picture(chart: Timeline, levels: int = _LEVELS[1]) -> bytes:
-    """Return a time line as PNG, one pixel a slice, and `levels` a row: what is done stands on each other, the first of
-    `WORK` at the bottom, and anything at all has a pixel where there is room; idle time is transparent.
+    """Return a time line as PNG, one pixel per slice, and `levels` per row: states are stacked, the first of `WORK` at
+    the bottom, and every state has a pixel if there is room; idle time is transparent.
     """
     import numpy as np
 
@@ -551,7 +549,7 @@ def picture(chart: Timeline, levels: int = _LEVELS[1]) -> bytes:
 
 
 def _flames(chart: Flames, width: float) -> Drawing:
-    """Draw frames below the one that called them; those that are too narrow to be seen are left out."""
+    """Draw frames below their callers; frames that are too narrow to be seen are left out."""
     across = Scale(0, chart.total or 1, 0.0, width)
     colour = BLUE if chart.is_gpu else SKY
     shapes: list[Shape] = []
@@ -572,7 +570,7 @@ def _flames(chart: Flames, width: float) -> Drawing:
 
 
 def _cut(text: str, room: float) -> str:
-    """Return as much of a text as there is room for [px]."""
+    """Return the part of a text for which there is room [px]."""
     if width_of(text) <= room:
         return text
     ends = itertools.accumulate(SIZE * _share(character) for character in text)
@@ -580,7 +578,7 @@ def _cut(text: str, room: float) -> str:
     return f"{text[:fitting]}…" if fitting else ""
 
 
-_ABOVE = ' class="above" paint-order="stroke" stroke="#fff" stroke-width="4"'  # pages have another paper
+_ABOVE = ' class="above" paint-order="stroke" stroke="#fff" stroke-width="4"'  # pages have another background
 _FONT = "DejaVu Sans, Verdana, Helvetica, Arial, sans-serif"
 
 
@@ -590,9 +588,9 @@ def svg(drawing: Drawing, title: str, description: str = "", *, shown: str = "")
     Args:
         drawing: the chart.
         title: its name.
-        description: what it says.
-        shown: class of the element in a page, where it has the font and the colour of the text around it; empty: it is
-            a file of its own, on white, with a font, a title and an edge of its own.
+        description: its description.
+        shown: class of the element in a page, where it inherits font and colour of the text around it; empty: a file of
+            its own, on white, with a font, a title and an edge.
     """
     width, height = _n(drawing.width), _n(drawing.height)
     box, look = f"0 0 {width} {height}", f' class="{shown}"'
@@ -611,7 +609,7 @@ def svg(drawing: Drawing, title: str, description: str = "", *, shown: str = "")
 
 
 def _alone(title: str, box: str, width: float) -> Iterator[str]:
-    """Yield what a chart has around it that stands alone: paper, its title, and the looks that pages give."""
+    """Yield the surroundings of a chart in a file of its own: paper, its title, and the styles that pages have."""
     x, y, wide, high = box.split()
     yield f'<rect x="{x}" y="{y}" width="{wide}" height="{high}" fill="#fff"/>'
     yield f'<g font-weight="700">{_shape(Word(0, -_TITLE / 2, _cut(title, width * 0.9)))}</g>'
@@ -650,7 +648,7 @@ def _shape(shape: Shape) -> str:
 
 
 def _span(span: tuple[float, float] | None) -> str:
-    """Return what of a time line a shape covers, for the script that zooms it."""
+    """Return the part of a time line that a shape covers, for the script that zooms it."""
     return f' data-span="{_n(span[0])} {_n(span[1])}"' if span else ""
 
 
@@ -671,7 +669,7 @@ _BAR, _SPARK = 4, 16  # px
 
 
 def spark_svg(counts: Sequence[int], title: str) -> str:
-    """Return counts as a small SVG element; `title` has no markup in it."""
+    """Return counts as a small SVG element; `title` contains no markup."""
     most = max(counts, default=0) or 1
     heights = [max(1, round(count * _SPARK / most)) if count else 0 for count in counts]
     data = "".join(f"M{x * _BAR} {_SPARK - h}h3v{h}h-3z" for x, h in enumerate(heights) if h)

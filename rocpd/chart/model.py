@@ -1,4 +1,4 @@
-"""Charts as data: what they show, before anybody draws it. Values are exact, and have a unit."""
+"""Charts as data, before they are drawn. Values are exact, and have a unit."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class Bars:
     """Horizontal bars, each made of parts that add up.
 
     Args:
-        title: what the chart shows.
-        labels: of the bars, from the top.
+        title: description of the chart.
+        labels: labels of the bars, from the top.
         parts: from the left.
-        unit: of the values.
-        kinds: what each bar is, where the colour says that; none: the colour is that of the part.
-        starts: where each bar starts; none: at 0.
-        notes: what stands beside each bar; none: its value, where it has one part.
+        unit: unit of the values.
+        kinds: kind of each bar, if it determines the colour; empty: parts have colours.
+        starts: start of each bar; empty: 0.
+        notes: text beside each bar; empty: its value, if it has one part.
     """
 
     title: str
@@ -46,7 +46,7 @@ class Bars:
 
     @property
     def ends(self) -> tuple[float, ...]:
-        """Where each bar ends."""
+        """The end of each bar."""
         lengths = [sum(values) for values in zip(*(part.values for part in self.parts), strict=True)]
         starts = self.starts or (0,) * len(lengths)
         return tuple(start + length for start, length in zip(starts, lengths, strict=True))
@@ -54,7 +54,7 @@ class Bars:
 
 @frozen
 class MarkedPoint:
-    """A point with a name; `weight`: how much it counts beside others, and so the area of its dot."""
+    """A point with a name; `weight` determines the area of its dot."""
 
     x: float
     y: float
@@ -64,7 +64,7 @@ class MarkedPoint:
 
 @frozen
 class Series:
-    """One line: its name, colour and points, in order. What is `marked` gets a dot and its text."""
+    """One line: its name, colour and points, in order. Points in `marked` get a dot and their text."""
 
     name: str
     colour: Colour
@@ -74,10 +74,10 @@ class Series:
 
 @frozen
 class Lines:
-    """Values over time, or over whatever `x_unit` says.
+    """Values over time, or over another quantity, by `x_unit`.
 
     Args:
-        title: what the chart shows.
+        title: description of the chart.
         series: the lines.
         x_unit: unit of the first coordinate.
         y_unit: unit of the second.
@@ -97,17 +97,17 @@ class Lines:
 
 @frozen
 class Columns:
-    """A column for each of what follows each other, such as steps.
+    """A column for each element of a sequence, such as steps.
 
     Args:
-        title: what the chart shows.
-        names: of the columns, from the left.
-        values: how high they are.
-        tops: of each, up to where a line goes on; none: there are no lines.
-        unit: of both.
-        axis: what the columns are.
-        legend: what values are, and tops.
-        marked: columns that stand out, with what is said of them.
+        title: description of the chart.
+        names: names of the columns, from the left.
+        values: heights of the columns.
+        tops: end of the line above each column; empty: there are no lines.
+        unit: unit of both.
+        axis: name of the elements.
+        legend: names of values and tops.
+        marked: emphasized columns -> their text.
     """
 
     title: str
@@ -125,12 +125,12 @@ class Matrix:
     """A value for each pair.
 
     Args:
-        title: what the chart shows.
+        title: description of the chart.
         rows: names of the rows, from the top.
         columns: names of the columns, from the left.
-        values: of each row; None: there is none.
-        unit: of the values.
-        axes: what rows and columns are.
+        values: values of each row; None: missing.
+        unit: unit of the values.
+        axes: names of rows and columns.
     """
 
     title: str
@@ -143,8 +143,8 @@ class Matrix:
 
 @frozen
 class Mark:
-    """A place on a time line: its start and end [ns], what is there, from which row to before which other (None: all),
-    and where that is said: the id of an element of the page.
+    """A place on a time line: its start and end [ns], its text, its first row and the row after its last (None: all),
+    and the id of the element of the page that describes it.
     """
 
     start: int
@@ -159,14 +159,14 @@ class Timeline:
     """The states of each row in each slice of time.
 
     Args:
-        title: what the chart shows.
+        title: description of the chart.
         rows: names of the rows, from the top.
-        start: of the first slice [ns].
+        start: start of the first slice [ns].
         slice: length of a slice [ns].
-        shares: of each row, for each of `WORK`, its share of each slice, from 0 to 1; they add up to how busy it is.
-        groups: what each row belongs to, such as its host; none: rows have no groups.
-        steps: name, start and end [ns] of each.
-        marks: what is to be seen where.
+        shares: for each row and each of `WORK` its share of each slice, from 0 to 1; their sum is the busy share.
+        groups: group of each row, such as its host; empty: rows have no groups.
+        steps: name, start and end [ns] of each step.
+        marks: marked places.
     """
 
     title: str
@@ -180,7 +180,7 @@ class Timeline:
 
     @property
     def slices(self) -> int:
-        """How many slices there are."""
+        """The number of slices."""
         return len(self.shares[0][0]) if self.shares else 0
 
     @property
@@ -189,7 +189,7 @@ class Timeline:
         return self.start + self.slice * self.slices
 
     def folded(self, most: int) -> tuple[list[int], Iterator[list[float]]]:
-        """Return the starts [ns] of up to `most` equal parts, and how busy each row is in them, from 0 to 1."""
+        """Return the starts [ns] of up to `most` equal parts, and the busy share of each row in them, from 0 to 1."""
         fold = max(1, -(-self.slices // most))
         at = range(0, self.slices, fold)
         rows = ([sum(shares) for shares in zip(*row, strict=True)] for row in self.shares)
@@ -200,8 +200,8 @@ class Timeline:
 
 @frozen
 class FlameFrame:
-    """One frame of a flame graph: its name, how many are around it, where it starts, how wide it is, and how much of
-    that is its own.
+    """One frame of a flame graph: its name, the number of frames around it, its start and width, and its own part of
+    the width.
     """
 
     name: str
@@ -216,12 +216,12 @@ class Flames:
     """A flame graph.
 
     Args:
-        title: whose it is.
-        unit: of values: `ns`, or nothing for samples.
-        total: of all frames at the bottom.
-        frames: those around others first; narrow ones are left out.
-        functions: names of all frames, with all that they have and what is their own; most of their own first.
-        is_gpu: whether values are time of GPUs.
+        title: its subject.
+        unit: unit of values: `ns`, or empty for samples.
+        total: sum of the outermost frames.
+        frames: outer ones first; narrow ones are left out.
+        functions: names of all frames, with total and own value; most own value first.
+        is_gpu: whether values are times of GPUs.
     """
 
     title: str
@@ -233,8 +233,8 @@ class Flames:
 
 
 WORK = ("compute", "hidden communication", "exposed communication", "exposed copies")
-"""The states of a slice of a `Timeline`, in the colours of these names and in the order in which pictures stack them;
-what is hidden runs while something computes, and counts as that alone.
+"""The states of a slice of a `Timeline`, in the colours of these names and in the order of stacking in pictures; hidden
+communication runs during computation, and this time counts only as hidden communication.
 """
 
 Chart: TypeAlias = Bars | Columns | Lines | Matrix | Timeline | Flames

@@ -1,4 +1,4 @@
-"""A chart that somebody holds in hand, and which chart shows rows of which only names and units are known."""
+"""A chart for Python and notebooks, and the choice of a chart for rows with only names and units."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Plot:
     """A chart. A notebook shows it; `.svg` is its text, `.save(path)` writes a file.
 
     Attributes:
-        chart: what it shows, as data.
+        chart: the chart as data.
     """
 
     def __init__(self, chart: Chart) -> None:
@@ -29,10 +29,10 @@ class Plot:
         return svg(draw(self.chart), self.chart.title)
 
     def save(self, path: str | Path) -> Path:
-        """Write the chart as SVG, in place of what is there, which may be no recording; return the path.
+        """Write the chart as SVG, replacing an existing file unless it is a recording; return the path.
 
         Raises:
-            OutputError: it is one, or the path cannot be written.
+            OutputError: the path is a recording, or cannot be written.
         """
         path = Path(path)
         with complete_or_nothing(path, force=True) as temporary:
@@ -43,7 +43,7 @@ class Plot:
         return self.svg
 
     def __repr__(self) -> str:
-        """Say what it is."""
+        """Return its title in brackets."""
         return f"<chart: {self.chart.title}>"
 
 
@@ -63,19 +63,19 @@ NAMING = (
     "dispatch",
     "straggler",
 )
-"""Columns of numbers that name something."""
+"""Columns of numbers that are names."""
 
-_SKIPPED = ("node", "parent", "depth", *_AT)  # neither names a row nor measures it
+_SKIPPED = ("node", "parent", "depth", *_AT)  # neither names nor measures of a row
 _VALUES = ("total_ns", "time_ns", "cpu_bound_ns", "busy_ns", "caused_wait_ns", "wait_ns", "idle_ns", "delay_ns")
 
 
 def chart_of(title: str, columns: Sequence[str], units: Sequence[str], rows: Sequence[Row]) -> Chart:
-    """Return bars of the first rows, named by what stands in front; a line where that is only a time.
+    """Return bars of the first rows, named by their first columns; a line if the only name is a time.
 
     Args:
-        title: of the chart.
+        title: title of the chart.
         columns: names.
-        units: of each column; empty for names and numbers of things.
+        units: unit of each column; empty for names and numbers of things.
         rows: all rows, or the first ones.
 
     Raises:
@@ -102,7 +102,7 @@ def _finite(value: float | None) -> float:
 
 
 def _keys(columns: Sequence[str], numbers: Sequence[int]) -> list[int]:
-    """Return the columns that name a row: those in front, up to the first that measures something."""
+    """Return the columns that name a row: the first ones, up to the first measure."""
     keys = []
     for place, column in enumerate(columns):
         if place in numbers and column not in (*NAMING, *_SKIPPED):
@@ -117,7 +117,7 @@ def _word(column: str, value: object) -> str:
 
 
 def _value(columns: Sequence[str], units: Sequence[str], numbers: Sequence[int]) -> int | None:
-    """Return the column to show: one of a known name, else the first with a unit, else the first."""
+    """Return the column to show: a known name, else the first column with a unit, else the first."""
     measures = [place for place in numbers if columns[place] not in _SKIPPED]
     known = [columns.index(name) for name in _VALUES if name in columns]
     return next((place for place in (*known, *(m for m in measures if units[m]), *measures) if place in measures), None)
@@ -129,7 +129,7 @@ def _is_number(rows: Sequence[Row], place: int) -> bool:
 
 
 def unit_of(column: str) -> str:
-    """Return the unit that the name of a column ends in.
+    """Return the unit at the end of the name of a column.
 
     >>> unit_of("total_ns"), unit_of("bytes"), unit_of("calls")
     ('ns', 'bytes', '')

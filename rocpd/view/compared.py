@@ -1,5 +1,5 @@
-"""The questions of the viewer's flame graphs and comparisons to a job. Derives nothing: flame graphs are those of
-analyses, comparisons those of `rocpd diff`.
+"""The viewer's questions for flame graphs and comparisons of a job. Derives nothing: flame graphs come from analyses,
+comparisons from `rocpd diff`.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _FLAMES: Mapping[str, Charts] = {"calls": charts, "stacks": charts_of_stacks}
 class FlameGraphs:
     """Flame graphs of a part: of `calls`, or of recorded `stacks`.
 
-    The answer has `missing`: why there are none; and `graphs`: `title`, `unit`, `total`, `colour`, `frames` (name,
-    depth, start, value, own) and `functions` (name, value, own) of each.
+    The answer has `missing`: the reason why there are none; and `graphs`: `title`, `unit`, `total`, `colour`, `frames`
+    (name, depth, start, value, own) and `functions` (name, value, own) of each.
     """
 
     source: str
@@ -45,7 +45,7 @@ class FlameGraphs:
         """Return the answer for a job.
 
         Raises:
-            UsageError: an unknown source.
+            UsageError: the source is unknown.
             InputError: a file is damaged.
         """
         if self.source not in _FLAMES:
@@ -71,13 +71,13 @@ class FlameGraphs:
 
 @frozen
 class ComparedSteps:
-    """How a step of a job differs from another one, or from `others`."""
+    """The differences between a step of a job and another one, or `others`."""
 
     step: str
     against: str
 
     def of(self, session: Session) -> str:
-        """Return HTML that goes into a page; errors as `Comparing.compare_steps`."""
+        """Return HTML for a page; errors as `Comparing.compare_steps`."""
         comparing = Comparing(DiffOptions(), DiffMetric(), lambda _: nullcontext(session))
         compared = comparing.compare_steps([inputs_of(session)], self.step, self.against)
         tables = {table.name: table for table in tables_of(compared)}
@@ -87,12 +87,12 @@ class ComparedSteps:
 
 @frozen
 class ComparedJobs:
-    """How a job differs from a base."""
+    """The differences between a job and a base."""
 
     base: ViewedJob
 
     def of(self, session: Session) -> str:
-        """Return HTML that goes into a page; errors as `rocpd.compare.run.profiles_of`."""
+        """Return HTML for a page; errors as `rocpd.compare.run.profiles_of`."""
         with self.base.connect() as base:
             compared = base_of(base, Options())
         return body(build(session, ReportOptions(("comparison",), base=compared)).sections)

@@ -1,6 +1,7 @@
-"""Answers questions about a job in processes, so that one that takes too long, or all memory, can be stopped.
+"""Answers questions about a job in processes, so that a question that takes too much time or memory can be stopped.
 
-Each process has the job open and opens it anew when its files changed. Never decides what may be asked.
+Each process keeps the job open and opens it anew when its files have changed. Does not decide which questions are
+allowed.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ Stamp: TypeAlias = tuple[FileStamp, ...]
 
 @frozen
 class ViewedJob:
-    """A job as `rocpd.connect` opens it; see there for the arguments. A value that can be sent to a process."""
+    """A job with the arguments of `rocpd.connect`. A value that can be sent to a process."""
 
     inputs: tuple[str, ...]
     skip_bad: bool = False
@@ -47,12 +48,12 @@ class ViewedJob:
         return connect(**{field.name: getattr(self, field.name) for field in fields(self)})
 
     def stamp(self) -> Stamp:
-        """Return what tells this state of the files from a later one; files that vanished are missing in it."""
+        """Return the stamps of the files, which differ between two states of them; missing files have none."""
         return tuple(stamps_of(self.inputs))
 
 
 def stamps_of(inputs: Sequence[str]) -> Iterator[FileStamp]:
-    """Yield the stamp of each file that inputs stand for, and of those that SQLite writes beside it."""
+    """Yield the stamp of each file of the inputs, and of the files that SQLite writes beside it."""
     with contextlib.suppress(InputError):
         for path in find_sources(inputs).paths:
             for file in (Path(f"{path}{ending}") for ending in ("", *JOURNALS[:2])):
@@ -72,20 +73,20 @@ class Desk:
     """Processes that answer, each one question at a time.
 
     Args:
-        job: what is viewed.
-        seats: how many questions are answered at a time, statements one fewer; others wait.
+        job: the viewed job.
+        seats: number of questions answered at the same time, one fewer for statements; others wait.
     """
 
     def __init__(self, job: ViewedJob, seats: int = 4) -> None:
         self._job = job
-        self._statements = threading.BoundedSemaphore(max(1, seats - 1))  # a page comes whatever SQL is asked
+        self._statements = threading.BoundedSemaphore(max(1, seats - 1))  # seats for pages remain, whatever SQL runs
         self._children = [Child() for _ in range(seats)]
-        self._free = LifoQueue[Child]()  # the one that answered last has the job open
+        self._free = LifoQueue[Child]()  # the process that answered last has the job open
         for child in self._children:
             self._free.put(child)
 
     def start(self) -> None:
-        """Start a process, which loads what answers need and opens the job; errors as `rocpd.connect`."""
+        """Start a process, which loads the modules for answers and opens the job; errors as `rocpd.connect`."""
         child = self._free.get()
         try:
             child.run(_start, self._job)
@@ -96,12 +97,12 @@ class Desk:
         """Return the answer to a question.
 
         Args:
-            question: it goes to the process, and its answer comes back.
-            limit_s: the process is ended after so many seconds.
-            job: what is asked; None: what is viewed.
+            question: it is sent to the process, and its answer comes back.
+            limit_s: time after which the process is ended [s].
+            job: the job to ask; None: the viewed job.
 
-        Raises:
-            RocpdError: it took too long, the viewer has ended, or what answering it raises.
+            Raises:
+            RocpdError: it took too long, the viewer has ended, or an error of the answer.
         """
         with self._statements if isinstance(question, Statement) else contextlib.nullcontext():
             return self._ask((job or self._job, question), limit_s)
@@ -128,31 +129,31 @@ class Desk:
             self._free.put(child)
 
     def close(self) -> None:
-        """End all processes at once; idempotent."""
+        """End all processes at once; further calls do nothing."""
         for child in self._children:
             child.close()
 
 
 def _end(child: Child, is_over: threading.Event) -> None:
-    """End a process whose time is over."""
+    """End a process after its time limit."""
     is_over.set()
     child.kill()
 
 
 @dataclass
 class HeldJob:
-    """A job that is open, and opened anew when its files changed."""
+    """An open job, which is opened anew when its files have changed."""
 
     job: ViewedJob | None = None
     stamp: Stamp = ()
     session: Session | None = None
 
     def take(self, job: ViewedJob, session: Session) -> None:
-        """Hold a job that is open already; its session is then closed here."""
+        """Hold a job that is open already; its session is then closed by this object."""
         self.job, self.stamp, self.session = job, job.stamp(), session
 
     def open(self, job: ViewedJob) -> Session:
-        """Return the session of a job, opened anew if its files changed. Errors as `rocpd.connect`."""
+        """Return the session of a job, opened anew if its files have changed. Errors as `rocpd.connect`."""
         stamp = job.stamp()
         if self.session is None or (self.job, self.stamp) != (job, stamp):
             self.close()
@@ -160,7 +161,7 @@ class HeldJob:
         return self.session
 
     def close(self) -> None:
-        """Close what is open; idempotent."""
+        """Close the open job; further calls do nothing."""
         session, self.session = self.session, None
         if session:
             session.close()
@@ -170,18 +171,18 @@ _HELD = HeldJob()
 
 
 def _start(job: ViewedJob) -> None:
-    """Be ready for a question about a job, in the process."""
+    """Prepare the process for questions about a job."""
     importlib.import_module("rocpd.view.outlines").line_of(_HELD.open(job))
     importlib.import_module("rocpd.view.lines")
 
 
 def _answer(task: tuple[ViewedJob, Question]) -> Answer:
-    """Answer in the process."""
+    """Answer a question in the process."""
     job, question = task
     session = _HELD.open(job)
     try:
         return Answer(question.of(session), tuple(session.notes))
     except RocpdError:
-        if _HELD.stamp != job.stamp():  # it changed while it was read
+        if _HELD.stamp != job.stamp():  # the file changed while it was read
             _HELD.close()
         raise

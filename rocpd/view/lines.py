@@ -1,8 +1,9 @@
-"""The time line that a page draws, tile by tile: what ranks do over time, the rows inside of a rank, one slice.
+"""The time line that a page draws, tile by tile: states of ranks over time, the rows inside of a rank, one slice.
 
 Times are nanoseconds from the start of the time line of the whole job. A rank is read once, by the process that answers
-for it, which holds what it drew last. Derives nothing: parts of time come from `facts`, rows and slices are those of
-traces (`convert`). What is narrower than a pixel is merged, so the size of an answer goes by pixels, not by events.
+for it, which keeps the last ranks it drew. Derives nothing: parts of time come from `facts`, rows and slices from
+traces (`convert`). Slices narrower than a pixel are merged, so that the size of an answer depends on pixels, not on
+events.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ from rocpd.table.palette import colour_of
 from rocpd.view.outlines import BusyTimes, CommonLine, as_far_as_soon, busy_times, line_of, shares_text, time_in_states
 
 _MOST_PIXELS = 4000
-_MOST_DEPTH = 40  # calls in calls that are drawn
-_HELD_RANKS = 3  # open ranks that a process holds: about 100 bytes an event
+_MOST_DEPTH = 40  # depth of nested calls that are drawn
+_HELD_RANKS = 3  # ranks that a process keeps: about 100 bytes per event
 _MOST_LINKS, _MOST_VALUES = 8, 60
 _LONGEST = 2000  # characters of a value
 _OWN_COLOURS = {STEP: "MARKERS", MARKED: "MARKERS", "graph": "KERNELS"}
@@ -55,7 +56,7 @@ _SAID = {
     "PYTHON": "Python",
     "TORCH": "operators of PyTorch",
 }
-_VIEWS = ("regions", "kernels", "memory_copies")  # of the first batches of a rank
+_VIEWS = ("regions", "kernels", "memory_copies")  # views of the first batches of a rank
 
 
 @frozen
@@ -63,10 +64,10 @@ class DrawnLane(EqualColumns):
     """The slices of one row of a rank, in order of start.
 
     Args:
-        start, end: [ns of the common time line].
-        name, colour: numbers in the texts of the rank.
-        depth: how many slices are around each.
-        batch, row: where each stands among the events of the rank.
+        start, end: [ns on the common time line].
+        name, colour: numbers of texts of the rank.
+        depth: number of slices around each slice.
+        batch, row: place of each slice among the events of the rank.
     """
 
     start: Ints
@@ -79,19 +80,19 @@ class DrawnLane(EqualColumns):
 
 
 DrawnCurve: TypeAlias = tuple[Ints, Floats]
-"""Times [ns of the common time line] and values of a counter, each of which holds until the next."""
+"""Times [ns on the common time line] and values of a counter; each value holds until the next."""
 
 
 @frozen
 class OpenRank:
-    """The rows of a rank, as a page shows one that is open.
+    """The rows of an expanded rank on a page.
 
     Args:
-        events: all that is drawn.
+        events: all events that are drawn.
         steps: on the common time line.
         rows: `title`, `indent` and `kind` of each, `depth` of slices, `unit` and `most` of counters.
-        lanes, curves: what is drawn in rows, by their numbers.
-        colours: what a colour stands for, empty where no slice has it, and the colour.
+        lanes, curves: content of rows, by their numbers.
+        colours: meaning of each colour, empty if no slice has it, and the colour.
     """
 
     events: RankEvents
@@ -122,10 +123,10 @@ def _read(session: Session) -> _Read:
 
 
 def _of_rank(session: Session, number: int, work: Callable[[RankReader], Answer]) -> Answer:
-    """Do work on one rank in this process.
+    """Run `work` on one rank in this process.
 
     Raises:
-        UsageError: there is no such rank.
+        UsageError: the rank does not exist.
     """
     place = line_of(session).place(number)
     with contextlib.closing(ConnectionCache()) as cache:
@@ -135,7 +136,7 @@ def _of_rank(session: Session, number: int, work: Callable[[RankReader], Answer]
 
 @frozen
 class TakenTile:
-    """A rank, from one time to another [ns from the start of the time line], in so many pixels."""
+    """A rank, from one time to another [ns from the start of the time line], in `pixels` pixels."""
 
     rank: int
     start: int
@@ -150,10 +151,10 @@ class TakenTile:
 
 @frozen
 class StatesTiles:
-    """The work of the GPUs of several ranks from one time to another, in so many pixels: of those that are read soon.
+    """The work of the GPUs of several ranks from one time to another, in `pixels` pixels, for ranks read soon enough.
 
-    The answer has `ranks`, see `as_far_as_soon`: by rank `shares`, as `shares_text`, and `start` and `end` [ns] of
-    them. A page shows what there is, and asks for the rest again.
+    The answer has `ranks`, see `as_far_as_soon`: by rank `shares`, as `shares_text`, and their `start` and `end` [ns].
+    A page shows these, and asks for the other ranks again.
     """
 
     ranks: tuple[int, ...]
@@ -179,10 +180,10 @@ class StatesTiles:
 class RowsTile:
     """The rows inside of a rank, with their slices.
 
-    The answer has `rows` (`title`, `indent`, `kind`, `depth`: how many lines of slices; `unit` of counters), each with
+    The answer has `rows` (`title`, `indent`, `kind`, `depth`: number of lines of slices; `unit` of counters), each with
     columns of its slices (`start`, `end` [ns], `name`, `colour`: numbers in `names` and `colours`, `depths`, `count`:
-    how many were merged, and `id`, that of the longest), or its `value` by pixel; `colours` are pairs:
-    of what, empty where no slice has it, and which.
+    number of merged slices, and `id`, that of the longest), or its `value` by pixel; `colours` are pairs of meaning,
+    empty if no slice has it, and colour.
     """
 
     tile: TakenTile
@@ -218,7 +219,7 @@ def _values(curve: DrawnCurve, edges: Ints) -> list[float | None]:
 
 
 def _slices(lane: DrawnLane, edges: Ints) -> dict[str, Any]:
-    """Return the slices between edges; those narrower than a pixel are one in each pixel, with the longest's name."""
+    """Return the slices between edges; in each pixel narrower ones are merged, under the name of the longest."""
     low, high = int(edges[0]), int(edges[-1])
     here = np.flatnonzero((lane.start < high) & (lane.end >= low))
     shown, length = lane.take(here), lane.end[here] - lane.start[here]
@@ -239,7 +240,7 @@ def _slices(lane: DrawnLane, edges: Ints) -> dict[str, Any]:
 
 
 def _open(session: Session, number: int) -> OpenRank:
-    """Return the rows of a rank, read if they are not at hand; few are held."""
+    """Return the rows of a rank, read unless they are kept; few ranks are kept."""
     read = _read(session)
     if read.titles is None:
         read.titles = titles_of_job(session.in_rows)
@@ -280,14 +281,14 @@ def _rows(place: Placement, options: ConvertOptions, titles: dict[str, str], rea
             lanes[len(rows)] = lane = _with_depths(lane) if shown.nests else lane
             row["depth"] = int(lane.depth.max(initial=0)) + 1
         rows.append(row)
-    rows = rows[:-1] if rows and rows[-1]["kind"] == "group" else rows  # that of samples, which are not drawn
+    rows = rows[:-1] if rows and rows[-1]["kind"] == "group" else rows  # the group of samples, which are not drawn
     used = {code for lane in lanes.values() for code in distinct(lane.colour).tolist()}
     said = {name: _SAID.get(name, name) if code in used else "" for name, code in colours.items()}
     return OpenRank(events, steps, rows, lanes, curves, [(said[name], colour_of(name).hex) for name in colours])
 
 
 def _lane(events: RankEvents, number: int, colours: dict[str, int]) -> DrawnLane:
-    """Return all slices of a batch of events; `colours` gets names of colours that are new."""
+    """Return all slices of a batch of events; adds names of new colours to `colours`."""
     batch = events.slices[number]
     of_batch, texts = batch.kind, events.kinds.texts
     if of_batch is None:
@@ -308,7 +309,7 @@ def _curve(events: RankEvents, track: int | None) -> DrawnCurve:
 
 
 def _with_depths(lane: DrawnLane) -> DrawnLane:
-    """Return slices of a row that lie in each other, with how many are around each."""
+    """Return nested slices of a row with the number of slices around each."""
     open_until: list[int] = []
     depths = []
     for start, end in zip(lane.start.tolist(), lane.end.tolist(), strict=True):
@@ -321,10 +322,10 @@ def _with_depths(lane: DrawnLane) -> DrawnLane:
 
 @frozen
 class SliceDetails:
-    """All that is known of one slice: a row of a rank and its `id` there.
+    """All data on one slice: a row of a rank and its `id` there.
 
     The answer has `name`, `start`, `end` [ns], `step`, `values` (name and text), `linked` (`text`, `row`, `id`,
-    `start`, `end` of the launching call, or of what a call launched), and `sql` that shows its row.
+    `start`, `end` of the launching call, or of the work that a call launched), and `sql` that shows its row.
     """
 
     rank: int
@@ -335,7 +336,7 @@ class SliceDetails:
         """Return the answer for a job.
 
         Raises:
-            UsageError: there is no such slice.
+            UsageError: the slice does not exist.
         """
         line, rank = line_of(session), _open(session, self.rank)
         lane = rank.lanes.get(self.row)
@@ -389,7 +390,7 @@ def _text(events: RankEvents, annotation: Annotation, row: int) -> str:
 
 
 def _linked(rank: OpenRank, batch: int, row: int) -> Iterator[tuple[int, int, int]]:
-    """Yield start, batch and row of what a flow joins with a slice: its launching call, or the work of a call."""
+    """Yield start, batch and row of the slices that flows link to a slice: its launching call, or work of a call."""
     flows = rank.events.slices[batch].flows
     if flows is None:
         return
@@ -403,7 +404,7 @@ def _linked(rank: OpenRank, batch: int, row: int) -> Iterator[tuple[int, int, in
 
 
 def _place(rank: OpenRank, at: int, batch: int, row: int) -> dict[str, Any]:
-    """Return what a slice is called, its length, and where it is drawn."""
+    """Return the name of a slice, its length, and the place where it is drawn."""
     slices = rank.events.slices[batch]
     for number, lane in rank.lanes.items():
         low, high = np.searchsorted(lane.start, [at, at + 1])

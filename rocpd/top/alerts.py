@@ -1,4 +1,4 @@
-"""Says when something of a running job is out of bounds, and runs a program then. Derives nothing."""
+"""Alerts for values of a running job that are out of bounds, and a program to run then. Derives nothing."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from rocpd.facts.communication.collectives import listed
 from rocpd.top.glance import Glance, JobState
 
 AGAIN_S = 300.0
-"""An alert of a kind about a rank comes again after so long at the earliest [s]."""
+"""Shortest time before an alert of a kind about a rank is repeated [s]."""
 
-_MOST = 10  # programs at a time: what they do may hang
+_MOST = 10  # programs at the same time, since they may hang
 _WORD = re.compile(r"(?P<what>straggler|silent|step|hang)=(?P<value>\d{1,9}(?:\.\d{1,9})?)(?P<unit>%|s)?", re.ASCII)
 _UNITS = {"straggler": "%", "silent": "s", "step": "", "hang": "s"}
 _FORM = "straggler=5%,silent=30s,step=1.5,hang=30s"
@@ -26,13 +26,13 @@ _FORM = "straggler=5%,silent=30s,step=1.5,hang=30s"
 
 @frozen
 class Bounds:
-    """The bounds of alerts; None: there is no such bound.
+    """The bounds of alerts; None: no bound.
 
     Args:
-        straggler: a rank that costs so much of a step, by more than chance [%].
-        silent: a rank of which nothing has come for so long [s].
-        step: a step that takes so many times the usual.
-        hang: the job has hung for so long [s].
+        straggler: largest cost of a rank, by more than chance, as a share of a step [%].
+        silent: longest time without rows of a rank [s].
+        step: longest step, by the usual one.
+        hang: longest time for which the job hangs [s].
     """
 
     straggler: float | None = None
@@ -43,15 +43,15 @@ class Bounds:
 
 @frozen
 class Alert:
-    """Something out of bounds.
+    """A value out of bounds.
 
     Args:
         what: `straggler`, `silent`, `step` or `hang`.
         text: a sentence.
-        value, bound: how much, and what is allowed, in the unit of the bound.
-        rank: whom it concerns; None: the job.
-        host: where that runs.
-        step: number of the newest step; None: there are none.
+        value, bound: the value and its bound, in the unit of the bound.
+        rank: the rank; None: the job.
+        host: host of the rank.
+        step: number of the newest step; None: there are no steps.
     """
 
     what: str
@@ -64,11 +64,11 @@ class Alert:
 
     @property
     def key(self) -> tuple[str, int | None]:
-        """Its kind, and whom it concerns."""
+        """Its kind and its rank."""
         return self.what, self.rank
 
     def environment(self) -> dict[str, str]:
-        """Return it as variables for a program: `ROCPD_ALERT`, `ROCPD_VALUE` and so on; empty where unknown."""
+        """Return the alert as variables for a program: `ROCPD_ALERT`, `ROCPD_VALUE` and so on; empty if unknown."""
         values = {
             "ALERT": self.what,
             "TEXT": self.text,
@@ -82,13 +82,13 @@ class Alert:
 
 
 def bounds_of(text: str) -> Bounds:
-    """Return the bounds that a text names.
+    """Return the bounds in a text.
 
     >>> bounds_of("straggler=5%,silent=30s,step=1.5")
     Bounds(straggler=5.0, silent=30.0, step=1.5, hang=None)
 
     Raises:
-        UsageError: it is not of that form.
+        UsageError: the text has another form.
     """
     values: dict[str, float] = {}
     for word in text.split(","):
@@ -122,7 +122,7 @@ def alerts(glance: Glance, bounds: Bounds) -> Iterator[Alert]:
 
 
 def _together(due: list[Alert]) -> Iterator[Alert]:
-    """Yield alerts, those of ranks that are silent as one: of a job that hangs all are."""
+    """Yield alerts, with those of silent ranks as one: in a job that hangs all ranks are silent."""
     silent = [alert for alert in due if alert.what == "silent"]
     yield from (alert for alert in due if alert.what != "silent")
     if len(silent) > 1:
@@ -134,16 +134,15 @@ def _together(due: list[Alert]) -> Iterator[Alert]:
 
 
 class Bell:
-    """Rings for alerts, each kind of alert about a rank now and then only.
+    """Rings for alerts, repeating an alert of a kind about a rank only now and then.
 
     Args:
         bounds: the bounds of alerts.
-        program: run without a shell and without arguments; the alert is in its environment. Empty: nothing is run.
-        say: called with the sentence of each alert.
+        program: run without a shell and without arguments; the alert is in its environment. Empty: none.
         clock: returns the time [s].
 
     Raises:
-        UsageError: there is no such program.
+        UsageError: the program does not exist.
     """
 
     def __init__(
@@ -158,7 +157,7 @@ class Bell:
         self._runs: list[threading.Thread] = []
 
     def ring(self, glance: Glance) -> None:
-        """Ring for alerts, unless one of the kind about the rank rang a moment ago; once for all that fall silent."""
+        """Ring for alerts, except recent ones of the same kind and rank; once for all silent ranks."""
         now = self._clock()
         due = [each for each in alerts(glance, self._bounds) if now - self._rung.get(each.key, -AGAIN_S) >= AGAIN_S]
         self._rung |= dict.fromkeys((alert.key for alert in due), now)
@@ -178,7 +177,7 @@ class Bell:
 
 
 def _run(program: str, alert: Alert) -> None:
-    """Run a program to its end, which nobody waits for."""
-    with suppress(OSError):  # it was there when top began; the sentence was said
+    """Run a program to its end, without waiting for it elsewhere."""
+    with suppress(OSError):  # it existed when top began; the sentence has been written
         environment = {**os.environ, **alert.environment()}
         subprocess.run([program], env=environment, stdin=subprocess.DEVNULL, start_new_session=True, check=False)

@@ -15,13 +15,13 @@ from rocpd.table.human import Head, readable, spark, write_readable
 from rocpd.table.palette import Screen
 
 VERSION = 1
-"""Of the JSON, which docs/top.md describes; counts changes that break readers."""
+"""Version of the JSON, which docs/top.md describes; counts changes that break readers."""
 
 LIKELY = 0.01
-"""A cause that chance explains more often is no straggler."""
+"""Largest probability of chance for a straggler."""
 
 _SPARK = 30  # steps
-_OLD_S = 10.0  # conclusions that are so old say so [s]
+_OLD_S = 10.0  # age of conclusions from which on it is shown [s]
 _RANKS, _KERNELS, _FINDINGS, _HANG = 8, 5, 4, 2  # rows of text
 _SHORT = {"exposed communication": "communication", "exposed copies": "copies"}
 
@@ -50,19 +50,19 @@ class RankNow:
     """A rank at a moment.
 
     Args:
-        rank: its number; None: its file does not say yet who it is.
-        host, file: where it runs, and its file.
-        state: what it does.
-        silent_s: since when no rows have come [s].
-        rows: rows that have been read of it.
-        step: number of the newest step that is over; None: none is.
-        parts: part of the time of its GPU -> share [%], of the steps looked at.
-        cost_ns, cost_percent: what it costs of a step; None: nothing is known, or it is to blame for nothing.
-        mainly: what it takes longer for.
-        chance: how probable it is that this does not last; None: not known.
-        memory_bytes: most that it held.
-        sampled: what was sampled -> mean and unit.
-        problem: why its file cannot be read.
+        rank: its number; None: not in its file yet.
+        host, file: its host, and its file.
+        state: its state.
+        silent_s: time since the last rows [s].
+        rows: number of rows read.
+        step: number of its newest finished step; None: none is finished.
+        parts: part of the time of its GPU -> share [%], in the analysed steps.
+        cost_ns, cost_percent: its cost per step; None: unknown, or not to blame.
+        mainly: the kind of work that takes longer.
+        chance: probability that the cost does not last; None: unknown.
+        memory_bytes: peak of its memory.
+        sampled: sampled quantity -> mean and unit.
+        problem: reason why its file cannot be read.
     """
 
     rank: int | None
@@ -83,19 +83,19 @@ class RankNow:
 
     @property
     def order(self) -> tuple[float, float, int]:
-        """Who costs most comes first, then who has been silent longest."""
+        """The sort key: highest cost first, then longest silence."""
         silent = self.silent_s if self.state in (JobState.SILENT, JobState.UNREADABLE) else 0.0
         return -(self.cost_percent or 0.0), -silent, -1 if self.rank is None else self.rank
 
     @property
     def is_straggler(self) -> bool:
-        """Whether it costs something, by more than chance."""
+        """Whether it has a cost, by more than chance."""
         return self.cost_percent is not None and self.chance is not None and self.chance <= LIKELY
 
 
 @frozen
 class StepTime:
-    """A step that is over on all ranks: its number and how long it took, the mean of the ranks [ns]."""
+    """A step that is finished on all ranks: its number and its duration, the mean of the ranks [ns]."""
 
     number: int
     mean_ns: float
@@ -106,23 +106,23 @@ class Glance:
     """A job at a moment.
 
     Args:
-        at_s: when [s since 1970].
-        state: what the job does.
-        job: what it is, in a line.
-        steps: those of the last minutes, in order.
-        looked_at: what the rest is about, such as `steps 12 to 31`.
+        at_s: time [s since 1970].
+        state: state of the job.
+        job: description of the job, in a line.
+        steps: steps of the last minutes, in order.
+        looked_at: the analysed part, such as `steps 12 to 31`.
         parts: part of the time of GPUs -> share [%].
-        ranks: those first that cost most.
+        ranks: highest cost first.
         findings: the conclusions, in sentences.
         kernels: name, calls, time [ns], share [%] of the hottest kernels.
-        problems: what cannot be read, or is missing.
-        hang: what `rocpd hang` says.
-        hangs: whether that is that the job hangs.
-        hang_s: for how long it has hung [s].
-        missing: ranks that hold up the others then.
-        age_s: since when the conclusions stand [s].
-        cpu_percent: how much of a core looking takes.
-        runs: how many separate runs the ranks are of.
+        problems: files that cannot be read, or are missing.
+        hang: answer of `rocpd hang`.
+        hangs: whether this answer is that the job hangs.
+        hang_s: time for which it has hung [s].
+        missing: ranks that then hold up the others.
+        age_s: age of the conclusions [s].
+        cpu_percent: share of a core for watching.
+        runs: number of separate runs among the ranks.
     """
 
     at_s: float
@@ -145,16 +145,16 @@ class Glance:
 
     @property
     def usual_ns(self) -> float | None:
-        """How long a step usually takes: the median of the last minutes [ns]."""
+        """The usual duration of a step: the median of the last minutes [ns]."""
         return median(step.mean_ns for step in self.steps) if self.steps else None
 
     @property
     def is_sure(self) -> bool:
-        """Whether nobody costs something that may be chance."""
+        """Whether no cost may be chance."""
         return all(rank.is_straggler for rank in self.ranks if rank.cost_percent is not None)
 
     def without_names(self) -> Glance:
-        """Return it without names of places and people; hosts have numbers instead."""
+        """Return the glance without names of places and people; hosts are numbered."""
         names = sorted({rank.host for rank in self.ranks if rank.host}, key=len, reverse=True)
         hosts = {name: f"host-{number:02}" for number, name in enumerate(sorted(names), 1)} | {"": ""}
         findings, hang = list(self.findings), list(self.hang)
@@ -169,7 +169,7 @@ class Glance:
         return replace(self, job=job, ranks=ranks, problems=problems, findings=tuple(findings), hang=tuple(hang))
 
     def document(self) -> dict[str, Any]:
-        """Return it as dictionaries, lists and values of JSON: what `--format json` writes."""
+        """Return the glance as dictionaries, lists and values of JSON, which `--format json` writes."""
         last = self.steps[-1] if self.steps else None
         return {
             "version": VERSION,
@@ -196,13 +196,13 @@ class Glance:
         }
 
     def line(self) -> str:
-        """Return it as one line, without the time."""
+        """Return the glance as one line, without the time."""
         state = "" if self.steps else self.state.value
         runs = f"{self.runs} separate runs, not one job" if self.runs > 1 else ""
         return "; ".join(filter(None, (state, runs, self.step_line(), self.parts_line(), *self._troubles())))
 
     def step_line(self) -> str:
-        """Return how long a step takes; while there are none, how many rows have come."""
+        """Return the duration of a step; before the first step, the number of rows."""
         if not self.steps:
             rows = sum(rank.rows for rank in self.ranks)
             return f"no step yet, {amount(rows, 'row')}" if rows and self.state is JobState.RUNNING else ""
@@ -210,7 +210,7 @@ class Glance:
         return f"step {last.number}: {readable(last.mean_ns, 'ns')}, usually {readable(self.usual_ns, 'ns')}"
 
     def parts_line(self) -> str:
-        """Return what the time of GPUs consists of."""
+        """Return the parts of the time of GPUs."""
         return ", ".join(f"{_SHORT.get(part, part)} {share:.1f} %" for part, share in self.parts.items())
 
     def spark_line(self, width: int = _SPARK) -> str:
@@ -221,7 +221,7 @@ class Glance:
         """Yield the lines above tables: the job, its steps, the parts of its time, the conclusions.
 
         Args:
-            width: longer lines are cut [characters]; 0: none are.
+            width: longer lines are cut [characters]; 0: none.
         """
         step = self.step_line()
         pictured = self.spark_line(max(0, width - len(step) - 3) if width else _SPARK)
@@ -245,13 +245,13 @@ class Glance:
         return _table(RANK_HEADS, [rank_row(rank) for rank in self.ranks], screen) if self.ranks else ["no ranks yet"]
 
     def _host_rows(self) -> Iterator[Row]:
-        """Yield name, ranks, largest cost and longest silence of hosts, those first that cost most."""
+        """Yield name, ranks, highest cost and longest silence of hosts, highest cost first."""
         for host, ranks in by_key((rank.host, rank) for rank in self.ranks).items():
             costs = [rank.cost_percent for rank in ranks if rank.cost_percent is not None]
             yield host, len(ranks), max(costs, default=None), max(round(rank.silent_s) for rank in ranks)
 
     def lines(self, screen: Screen | None = None) -> Iterator[str]:
-        """Yield it as the console shows it."""
+        """Yield the lines for the console."""
         yield from self.head()
         if self.ranks:
             yield ""
@@ -263,7 +263,7 @@ class Glance:
             yield from _table(KERNEL_HEADS, self.kernels[:_KERNELS], screen)
 
     def _troubles(self) -> Iterator[str]:
-        """Yield who costs time, who is silent, and what cannot be read, in few words."""
+        """Yield ranks with costs, silent ranks, and files that cannot be read, in few words."""
         for rank in self.ranks:
             if rank.is_straggler and rank.cost_percent:
                 yield f"rank {rank.rank} costs {rank.cost_percent:.1f} % ({rank.mainly})"
@@ -314,7 +314,7 @@ def rank_row(rank: RankNow) -> Row:
 
 
 def _table(heads: Sequence[Head], rows: Sequence[Row], screen: Screen | None) -> list[str]:
-    """Return rows as lines, without columns that hold nothing."""
+    """Return rows as lines, without empty columns."""
     used = [any(value is not None for value in column) for column in zip(*rows, strict=True)]
     out = io.StringIO()
     chosen = [head for head, is_used in zip(heads, used, strict=True) if is_used]

@@ -1,4 +1,4 @@
-"""A running job as OpenMetrics text, times in seconds and shares from 0 to 1, and who answers scrapes with it."""
+"""A running job as OpenMetrics text, times in seconds and shares from 0 to 1, and a server for scrapes."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ def _busy(rank: RankNow) -> float | None:
 
 
 def address_of(text: str) -> tuple[str, int]:
-    """Return host and port of an address; without a host it is this machine's alone.
+    """Return host and port of an address; without a host only this machine can connect.
 
     >>> address_of("127.0.0.1:9400"), address_of(":9400"), address_of("9400"), address_of("[::1]:9400")
     (('127.0.0.1', 9400), ('127.0.0.1', 9400), ('127.0.0.1', 9400), ('::1', 9400))
 
     Raises:
-        UsageError: it is no address.
+        UsageError: it is not an address.
     """
     host, _, port = text.rpartition(":")
     if not (port.isascii() and port.isdecimal() and int(port) <= 65535):
@@ -73,13 +73,13 @@ def address_of(text: str) -> tuple[str, int]:
 
 
 class MetricsServer:
-    """Answers scrapes with the last glance, in a thread of its own. To be used in a `with` block.
+    """Answers scrapes with the last glance, in a separate thread. To be used in a `with` block.
 
     Args:
-        host, port: where; 0: any port that is free.
+        host, port: address; 0: any free port.
 
     Raises:
-        OutputError: the address cannot be had.
+        OutputError: the address cannot be bound.
     """
 
     def __init__(self, host: str, port: int) -> None:
@@ -119,7 +119,7 @@ class MetricsServer:
         self._thread.join()
 
     def show(self, glance: Glance) -> None:
-        """Answer with a glance from now on."""
+        """Answer with this glance from now on."""
         self._text = "".join(open_metrics(glance))
 
     def _shown(self) -> str:

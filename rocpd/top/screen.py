@@ -19,7 +19,7 @@ from rocpd.table.palette import Screen
 from rocpd.top.glance import Glance, TopPage
 
 WINDOWS = (20, 50, 100, 10)
-"""Steps that conclusions are about, by the key w."""
+"""Numbers of steps that conclusions cover, by the key w."""
 
 _HELP = """r ranks, those first that cost most     o hosts     k kernels     g who waits
 p pause, and go on                      w so many steps: 10, 20, 50, 100
@@ -27,13 +27,13 @@ s write a report of these steps         ? this            q end"""
 
 
 class Watched(Protocol):
-    """The screen's questions besides the look at the job."""
+    """The questions of the screen, beside the look at the job."""
 
     def report(self, path: Path) -> None:
         """Write a report."""
 
     def look_at(self, steps: int) -> None:
-        """Look at so many of the last steps."""
+        """Set the number of last steps to look at."""
 
     def can_conclude(self) -> bool:
         """Whether the first conclusions can be drawn now."""
@@ -43,15 +43,15 @@ class TopScreen(App[None]):
     """The screen.
 
     Args:
-        look: returns the job as it is now; called in a thread, one call at a time.
-        watched: what writes reports.
-        interval: between two looks [s].
-        has_colours: whether there are any.
+        look: returns the current state of the job; called in a thread, one call at a time.
+        watched: writes reports.
+        interval: time between two looks [s].
+        has_colours: whether to use colours.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "quit", "end"),
-        Binding("ctrl+c", "quit", show=False, priority=True),  # textual would copy, and say to press another key
+        Binding("ctrl+c", "quit", show=False, priority=True),  # textual would copy, and ask for another key
         Binding("r", "page('ranks')", "ranks"),
         Binding("o", "page('hosts')", "hosts"),
         Binding("k", "page('kernels')", "kernels"),
@@ -95,18 +95,18 @@ class TopScreen(App[None]):
         self.run_worker(self._keep_looking, thread=True, exclusive=True)
 
     def end(self) -> bool:
-        """End soon; callable from a handler of signals. Return whether there is a screen that can."""
+        """End soon; callable from a handler of signals. Return whether a screen is running."""
         if self._event_loop is None or not self.is_running:
             return False
         self._event_loop.call_soon_threadsafe(self.exit)
         return True
 
     def on_resize(self) -> None:
-        """Draw anew."""
+        """Draw again."""
         self.draw()
 
     def draw(self) -> None:
-        """Draw what is known."""
+        """Draw the last glance."""
         width = max(20, self.size.width)
         head, body = self._texts(width) if self._glance else ("", "")
         for name, text in (("top", head), ("page", body), ("note", "\n".join(self._notes()))):
@@ -119,7 +119,7 @@ class TopScreen(App[None]):
         self.draw()
 
     def action_pause(self) -> None:
-        """Stand still, or go on."""
+        """Pause, or go on."""
         self._is_paused = not self._is_paused
         self.draw()
 
@@ -131,7 +131,7 @@ class TopScreen(App[None]):
         self.draw()
 
     def action_help(self) -> None:
-        """Show the keys, or no longer."""
+        """Show or hide the keys."""
         self._has_help = not self._has_help
         self.draw()
 
@@ -144,7 +144,7 @@ class TopScreen(App[None]):
     _wants_report = False
 
     def _keep_looking(self) -> None:
-        """Look, in a thread of its own, as long as there is a screen."""
+        """Look, in a separate thread, as long as there is a screen."""
         while self.is_running:
             end = time.monotonic() + self._interval
             if self._wants_report:

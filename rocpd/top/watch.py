@@ -1,9 +1,8 @@
-"""Looks at a running job again and again: what has come, and what the usual analyses say of the last steps.
+"""Looks at a running job again and again: new rows, and the results of the usual analyses for the last steps.
 
-Derives nothing: a look is a session on copies of the newest rows (`live.tail`), cut to the steps that are over on all
-ranks, and the analyses that `rocpd summary` runs, in one pass. How often rows are copied and analyses run follows from
-what that takes, so that the share of a core stays small whatever the number of ranks; whether files grow is looked at
-each time.
+Derives nothing: a look is a session on copies of the newest rows (`live.tail`), cut to the steps that are finished on
+all ranks, and the analyses of `rocpd summary`, in one pass. Rows are copied and analyses run as often as their costs
+allow, so that the share of a core stays small for any number of ranks; whether files have grown is checked each time.
 """
 
 from __future__ import annotations
@@ -39,18 +38,18 @@ from rocpd.summary.time.overview import conclude
 from rocpd.top.glance import Glance, JobState, RankNow, StepTime
 from rocpd.top.pace import LookPace
 
-_ROOM = 1.5  # of the rows of the steps that are looked at, ranks being apart
-_FEWEST = 4  # steps, before the last ones alone are looked at: of fewer no chance can be said
-_BEGINS_S = 10.0  # so long after the first look steps are waited for
-_FIRST = 8  # steps at most, that the first conclusions are about: they are wanted soon
-_MINUTES_S = 300.0  # of steps that are remembered
-_MOST = 2000  # steps that are remembered
-_USUAL_S, _TIMES = 10.0, 5.0  # a rank is silent after so long, or so many of its usual pauses
-_OLD_S = 60.0  # a file that was not written to for so long when it was found is of a job that is over
-_OVER_S = 2.0  # after so long nothing more comes of a process that has said that it ended
+_ROOM = 1.5  # of the rows of the analysed steps, as ranks are apart
+_FEWEST = 4  # fewest steps for conclusions on the last steps: fewer give no probability of chance
+_BEGINS_S = 10.0  # time after the first look for which steps are waited for
+_FIRST = 8  # most steps for the first conclusions, which are wanted soon
+_MINUTES_S = 300.0  # age of remembered steps
+_MOST = 2000  # number of remembered steps
+_USUAL_S, _TIMES = 10.0, 5.0  # a rank is silent after this time, or this many of its usual pauses
+_OLD_S = 60.0  # a file that was not written to for this long before it was found belongs to a finished job
+_OVER_S = 2.0  # a process that has reported its end writes nothing after this time
 _KERNELS = 10
 _HANG_S = AFTER_S / 2  # between two looks at who waits
-_SOON_S = 0.25  # between two looks at whether there are steps enough
+_SOON_S = 0.25  # between two checks whether there are enough steps
 _BY_RANK = "budget by rank"
 _ANALYSES = ("budget", _BY_RANK, "ranks", "kernels", "memory", "samples")
 _TABLES = frozenset({"budget", "causes", "steps", "kernels", "memory", "samples"})
@@ -58,13 +57,13 @@ _TABLES = frozenset({"budget", "causes", "steps", "kernels", "memory", "samples"
 
 @frozen
 class WatchOptions:
-    """The part of a job that is looked at, and how often.
+    """The analysed part of a job.
 
     Args:
-        steps: so many of the last steps.
-        seconds: so much of the last time, where there are no steps [s].
-        rows_first: whether the first look with rows is one without conclusions, which would take a while.
-        asked: what the analyses are asked: markers that are steps, categories of kernels.
+        steps: number of the last steps.
+        seconds: length of the last part, if there are no steps [s].
+        rows_first: whether the first look with rows comes without conclusions, which would take a while.
+        asked: options of the analyses: markers that are steps, categories of kernels.
     """
 
     steps: int = 20
@@ -78,8 +77,8 @@ class _Known:
     """The last answers of the analyses.
 
     Args:
-        glance: what they said of the job, and when.
-        ranks: path of the file -> rank, without what changes by itself.
+        glance: their results for the job, with their time.
+        ranks: path of the file -> rank, without values that change by themselves.
         places: each rank and its file.
     """
 
@@ -89,12 +88,12 @@ class _Known:
 
 
 class Watch:
-    """A job that is watched. To be used in a `with` block.
+    """A watched job. To be used in a `with` block.
 
     Args:
         inputs: files, globs and folders.
-        options: the part that is looked at.
-        pace: how often.
+        options: the analysed part.
+        pace: frequency of looks.
     """
 
     def __init__(self, inputs: Sequence[str], options: WatchOptions, pace: LookPace | None = None) -> None:
@@ -116,7 +115,7 @@ class Watch:
         self._tail.close()
 
     def look(self) -> Glance:
-        """Return the job as it is now."""
+        """Return the current state of the job."""
         begun = time.process_time()
         self._tail.find()
         files = list(self._tail.files.values())
@@ -128,7 +127,7 @@ class Watch:
         return glance
 
     def _seen(self, files: Sequence[TailedFile]) -> Glance:
-        """Return the job, with conclusions that are as new as there is time for."""
+        """Return the job, with conclusions that are as new as the saved time allows."""
         is_due = self._known is None or (self._pace.is_due and self._is_worth_it(self._known))
         if not files or not all(map(self._is_over, files)):
             if is_due:
@@ -150,7 +149,7 @@ class Watch:
         return bool(self._known and self._known.glance.looked_at)
 
     def can_conclude(self) -> bool:
-        """Whether the first conclusions can be drawn now: to be asked between two looks, as often as one likes."""
+        """Whether the first conclusions can be drawn now; may be asked at any rate between two looks."""
         if not self._known or self._has_concluded or time.monotonic() - self._counted_at < _SOON_S:
             return False
         begun = time.process_time()
@@ -159,11 +158,11 @@ class Watch:
         return bool(can)
 
     def _is_worth_it(self, known: _Known) -> bool:
-        """Whether to read all files: for the first conclusions once there may be steps enough, or no more come."""
+        """Whether to read all files: for the first conclusions once there may be enough steps, or no more come."""
         return self._has_concluded or len(known.ranks) < len(self._tail.readable()) or self._has_enough() is not False
 
     def _has_enough(self) -> bool | None:
-        """Whether the file that grew last may have steps enough; None: nothing has come, and it may have ended."""
+        """Whether the file that grew last may have enough steps; None: no rows have come, and it may have ended."""
         self._counted_at = time.monotonic()
         newest = max(self._tail.readable().values(), key=lambda file: file.grown_at)
         newest.catch_up()
@@ -173,24 +172,24 @@ class Watch:
         with suppress(RocpdError), self._connected([newest.copy]) as session:
             steps = steps_of_ranks(session, self.options.asked.step_marker)
             count = max(map(len, steps.values()), default=0)
-            uncounted = 1 + self._is_cut  # the newest one, and the first of a cut trace
+            uncounted = 1 + self._is_cut  # the newest step, and the first one of a cut trace
             enough = min(_FEWEST, self.options.steps) + uncounted
-            if self._copied < count == enough - 1:  # once: with the next step there is less left to copy
+            if self._copied < count == enough - 1:  # once: after the next step there is less left to copy
                 self._copied = count
                 self._tail.poll()
             return count >= enough or not self._is_young(session)
         return True
 
     def look_at(self, steps: int) -> None:
-        """Look at so many of the last steps from now on."""
+        """Set the number of last steps to look at."""
         self.options = replace(self.options, steps=steps)
         self._is_new = True
 
     def report(self, path: Path) -> None:
-        """Write a report of the part that is looked at.
+        """Write a report on the analysed part.
 
         Raises:
-            RocpdError: it cannot be written, or there is nothing yet.
+            RocpdError: it cannot be written, or there are no rows yet.
         """
         self._tail.complete()
         with self._connected(list(self._tail.readable())) as session:
@@ -201,7 +200,7 @@ class Watch:
         return is_over and self._known is not None and self._known.glance.state is not JobState.ENDED
 
     def _is_over(self, file: TailedFile) -> bool:
-        """Whether nothing more will come of a file, as far as can be known."""
+        """Whether a file will not grow any more, as far as can be known."""
         passed = time.time() - file.written_s
         if not file.written_s or (file.is_live and file.may_grow):
             return False
@@ -215,7 +214,7 @@ class Watch:
         return Glance(time.time(), JobState.WAITING, ranks=ranks, problems=tuple(problems))
 
     def _analyse(self, is_over: bool) -> None:
-        """Run the analyses on what counts now."""
+        """Run the analyses on the current part."""
         self._is_new = False
         try:
             if is_over:
@@ -238,15 +237,15 @@ class Watch:
             return open_these(skip_bad=True)
 
     def _measure_last(self) -> None:
-        """Say which rows count: those of the last steps that are over on all ranks; and run the analyses on them."""
+        """Choose the rows of the last steps that are finished on all ranks, and run the analyses on them."""
         readable = self._tail.readable()
         with self._connected(list(readable)) as session:
             steps = steps_of_ranks(session, self.options.asked.step_marker)
             since = {rank.number: readable[rank.opening.path].fresh.since.get(rank.suffix, 0) for rank in session.ranks}
-            numbers = _common(steps, since)[:-1]  # of the newest one rows may be to come
+            numbers = _common(steps, since)[:-1]  # the newest step may still get rows
             self._remember(steps, numbers)
             self._is_cut |= any(since.values())
-            first = int(self._is_cut)  # the first step of a cut trace has nothing before it
+            first = int(self._is_cut)  # the first step of a cut trace has no step before it
             is_first = self.options.rows_first and not self._chosen
             chosen = numbers[first:][-(min(_FIRST, self.options.steps) if is_first else self.options.steps) :]
             parts = _parts(steps, chosen) if len(chosen) >= min(_FEWEST, self.options.steps) else {}
@@ -274,7 +273,7 @@ class Watch:
             self._known = _Known(glance, *self._by_file(session, tables, steps))
 
     def _measured(self, session: Session, looked_at: str, state: JobState) -> tuple[Glance, Mapping[str, Summary]]:
-        """Return what the analyses say of a session, and their tables."""
+        """Return the results of the analyses for a session, and their tables."""
         tables = _tables(session, self.options.asked)
         job, *findings = [finding.text for finding in conclude(session, tables)]
         parts = {str(row[0]): float(row[3]) for row in _rows(tables, "budget")}
@@ -286,7 +285,7 @@ class Watch:
     def _by_file(
         self, session: Session, tables: Mapping[str, Summary], steps: Mapping[int, Steps]
     ) -> tuple[dict[Path, tuple[RankNow, ...]], tuple[tuple[Rank, Path], ...]]:
-        """Return what tables say of each rank by its file, and each rank with its file."""
+        """Return the values of each rank in the tables by its file, and each rank with its file."""
         files = {file.copy: path for path, file in self._tail.files.items()}
         places = tuple((rank, files.get(rank.opening.path, rank.opening.path)) for rank in session.ranks)
         ranks: dict[Path, tuple[RankNow, ...]] = {}
@@ -295,9 +294,9 @@ class Watch:
         return ranks, places
 
     def _is_young(self, session: Session) -> bool:
-        """Whether all that is copied is not longer than what is looked at without steps, and steps have begun or may.
+        """Whether the copied time is no longer than the time analysed without steps, and steps have begun or may begin.
 
-        A file whose writer held it locked has other steps than the others until the next look.
+        A file that was locked by its writer has other steps than the others until the next look.
         """
         length = max((span.end - span.start for span in session.spans.values()), default=0)
         begun = steps_of_ranks(session, self.options.asked.step_marker)
@@ -305,7 +304,7 @@ class Watch:
         return may_begin and length < self.options.seconds * 1e9
 
     def _last_seconds(self, whole: Session) -> tuple[Session, str]:
-        """Return the session of the last seconds of each rank, where there are no steps, or few; and its name."""
+        """Return the session of the last seconds of each rank, for jobs without steps, or with few; and its name."""
         length = round(self.options.seconds * 1e9)
         files = self._tail.readable()
         parts = {}
@@ -318,7 +317,7 @@ class Watch:
         return (whole.cut_to(Cut(parts)) if is_cut else whole), name
 
     def _remember(self, steps: Mapping[int, Steps], numbers: Sequence[int]) -> None:
-        """Remember how long steps take, by when they began on the first rank that has them."""
+        """Remember the durations of steps, by their starts on the first rank that has them."""
         if not numbers:
             return
         first = next(rank for rank in sorted(steps) if numbers[-1] in steps[rank])
@@ -330,7 +329,7 @@ class Watch:
                 self._steps.append((time.time(), begun, StepTime(number, sum(lengths) / len(lengths))))
 
     def _now(self, known: _Known, files: Sequence[TailedFile], is_over: bool) -> Glance:
-        """Return the last conclusions, with the values that change by themselves: silence, rows, age."""
+        """Return the last conclusions with current values for silence, rows and age."""
         now = time.time()
         ranks, problems = [], list(known.glance.problems)
         for file in files:
@@ -363,7 +362,7 @@ class Watch:
         )
 
     def _silence(self) -> float:
-        """Return after how long without rows a rank is silent [s]."""
+        """Return the time without rows after which a rank is silent [s]."""
         return max(_USUAL_S, _TIMES * max((step.mean_ns for _, _, step in self._steps), default=0.0) / 1e9)
 
 
@@ -376,19 +375,19 @@ def _state_of(file: TailedFile, silent: float = 0.0, limit: float = 0.0) -> JobS
 
 
 def _common(steps: Mapping[int, Steps], since: Mapping[int, int] | None = None) -> list[int]:
-    """Return the numbers of the steps that all ranks with steps have, and have whole, in order of time."""
+    """Return the numbers of the steps that are complete on all ranks with steps, in order of time."""
     known = since or {}
     of_ranks = [{n for n, (start, _) in of.items() if start >= known.get(rank, 0)} for rank, of in steps.items() if of]
     return sorted(set.intersection(*of_ranks)) if of_ranks else []
 
 
 def _parts(steps: Mapping[int, Steps], numbers: Sequence[int]) -> dict[int, Part]:
-    """Return the part of each rank with steps from the first to the last of some."""
+    """Return the part of each rank with steps from the first to the last of `numbers`."""
     return {rank: Part(of[numbers[0]][0], of[numbers[-1]][1]) for rank, of in steps.items() if of}
 
 
 def _tables(session: Session, asked: Options) -> dict[str, Summary]:
-    """Return the tables of the analyses by name, those by rank under another name; what lacks its data is missing."""
+    """Return the tables of the analyses by name, divided ones under another name; those without data are missing."""
     homes = {name: SUMMARIES["budget" if name == _BY_RANK else name].home for name in _ANALYSES}
     functions: dict[str, Function] = {name: entries.load(home, name) for name, home in homes.items()}
     options = {name: replace(asked, by=By.RANK) if name == _BY_RANK else asked for name in functions}
@@ -417,7 +416,7 @@ def _kernels(tables: Mapping[str, Summary]) -> list[Row]:
 
 
 def _rank_now(rank: Rank, tables: Mapping[str, Summary], steps: Steps) -> RankNow:
-    """Return what the tables say of a rank."""
+    """Return a rank with its values in the tables."""
     times = {str(row[1]): int(row[2]) for row in _rows(tables, _BY_RANK) if row[0] == rank.number}
     whole = sum(times.values())
     causes = [row for row in _named(tables, "causes") if str(rank.number) in (row["ranks"] or "").split()]
@@ -439,7 +438,7 @@ def _rank_now(rank: Rank, tables: Mapping[str, Summary], steps: Steps) -> RankNo
 
 
 def _sampled(rank: int, tables: Mapping[str, Summary]) -> Iterator[tuple[str, tuple[float, str]]]:
-    """Yield power and clock of the GPUs of a rank, where they were sampled."""
+    """Yield power and clock of the GPUs of a rank, if they were sampled."""
     for row in _named(tables, "samples"):
         name = str(row["name"])
         if row["rank"] == rank and row["mean"] is not None and (CLOCK.search(name) or "power" in name.lower()):

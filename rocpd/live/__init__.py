@@ -1,4 +1,4 @@
 """The state of a job while its files are still being written."""
 
 AFTER_S = 5.0
-"""Seconds without progress after which a group of ranks counts as stuck, unless somebody says otherwise."""
+"""Default time without progress after which a group of ranks counts as stuck [s]."""

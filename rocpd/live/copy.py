@@ -1,13 +1,14 @@
-"""A file's newest rows, copied piece by piece into a database of one's own, and given free to whoever reads that.
+"""The newest rows of a file, copied piece by piece into a private database, and released to its readers.
 
-A piece is one statement, and so one short read transaction on the file. Tables that others refer to are read after
-these, so that no row lacks what it refers to. Rows of what happened are known by their row ids, which grow as they are
-written; times grow about as row ids do, so where a time begins is found by halving.
+A piece is one statement, and so one short read transaction on the file. Referenced tables are read after the tables
+that refer to them, so that no row lacks its references. Rows with times are known by their row ids, which grow as they
+are written; times grow roughly with row ids, so the row for a time is found by bisection.
 
-New rows of what happened wait in memory. Those of a rank are given free until a time of its program, and forgotten
-before another: GPU work goes with the call that launched it, so that what ranks communicate is complete in all of them
-alike, though each writes when it likes. Marker ranges are free at once: they say which times these are. Events, and
-what belongs to them, mean nothing without what happened: they are copied once, and go with it. Derives nothing else.
+New rows with times wait in memory. The rows of a rank are released up to one time of its program, and forgotten before
+another: GPU work goes with the call that launched it, so that the communication of ranks is complete in the same way in
+all of them, though each writes at its own pace. Marker ranges are released at once, since they determine these times.
+Events, and the rows that belong to them, have no meaning of their own: they are copied once, and go with their rows.
+Derives nothing else.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ from rocpd.schema.rules.categories import marker_categories
 from rocpd.schema.versions import foreign_kind, split_suffix
 
 PIECE_S = 0.025
-"""Pieces are made smaller where they take longer: in rollback mode a writer waits for the end of one [s]."""
+"""Pieces that take longer are made smaller: in rollback mode a writer waits for the end of a piece [s]."""
 
 _ROWS, _FEWEST, _MOST = 4096, 256, 65536  # of a piece
-_KEPT = 400_000  # rows of a table: those before them go, whoever reads the copy
-_FEW = 64  # things, which are copied again each time: their rows change
+_KEPT = 400_000  # rows of a table: older ones go, even if the copy is being read
+_FEW = 64  # rows of a table that is copied again each time, since its rows change
 _CACHE_KIB = 256
-_SLACK = 1024  # rows that may stand before others that ended earlier
+_SLACK = 1024  # rows that may come before others that ended earlier
 _FLAGS = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
 
 
@@ -41,9 +42,9 @@ class _Kind(enum.IntEnum):
     """The ways in which rows of a table are copied, in the order in which tables are read."""
 
     HAPPENED = 0  # the newest are kept, by their times; new ones wait
-    HELD = 1  # all are kept: what memory is held; new ones wait
+    HELD = 1  # all are kept, for the memory held; new ones wait
     OF_EVENT = 2  # kept with their events
-    EVENT = 3  # kept with what happened
+    EVENT = 3  # kept with their rows
     TEXT = 4  # all are kept
     THING = 5  # all are kept, and change: processes, threads, agents, whose ids are not in order
 
@@ -60,7 +61,7 @@ _KINDS = {
 }
 _WORK = ("rocpd_kernel_dispatch", "rocpd_memory_copy", "rocpd_graph_launch")
 """The work that calls launch."""
-_MADE = "SELECT id FROM {} WHERE string GLOB 'ncclComm*'"  # calls that make communicators, whose sizes stay of use
+_MADE = "SELECT id FROM {} WHERE string GLOB 'ncclComm*'"  # calls that make communicators, whose sizes are needed later
 
 
 _ENDLESS = 2**63 - 1
@@ -69,12 +70,12 @@ _FREED = """{0} WHERE start < ?1 AND rowid NOT IN (SELECT row FROM (
     SELECT rowid AS row, type, row_number() OVER (
         PARTITION BY level, address, iif(address IS NULL, agent_id, 0), iif(address IS NULL, queue_id, 0)
         ORDER BY start DESC) AS number FROM {0} WHERE start < ?1) WHERE number = 1 AND type = 'ALLOC')"""
-"""Of what was allocated and freed before a time nothing is held."""
+"""Allocations that were freed before a time are no longer needed."""
 
 
 @frozen
 class _Table:
-    """A table: its name, of which rank and of what it is, what becomes of its rows, the columns of times."""
+    """A table: its name, its base name, the suffix of its rank, the way it is copied, the columns of times."""
 
     name: str
     base: str
@@ -84,7 +85,7 @@ class _Table:
     end: str = ""
 
     def of(self, schema: str) -> str:
-        """Return it as a statement names it."""
+        """Return its name in statements."""
         return f"{schema}.{quote_name(self.name)}"
 
 
@@ -92,14 +93,14 @@ class FreshCopy:
     """The copy.
 
     Args:
-        path: where it lies; made anew.
-        busy_ms: how long a piece waits for a writer's lock [ms].
-        newest: rows of a table that a copy begins with: what happened hours ago is nobody's question here.
-        arguments: names of the arguments of calls that are copied; None: all are.
+        path: its path; an existing file is replaced.
+        busy_ms: time for which a piece waits for a writer's lock [ms].
+        newest: rows of a table with which a copy begins, as earlier hours do not matter here.
+        arguments: names of the arguments of calls that are copied; None: all.
 
     Attributes:
-        newest: the same, of the next time that it begins anew.
-        since: suffix of a rank -> what ended before is not copied, because it is long past [ns].
+        newest: the same, for the next time that it begins anew.
+        since: suffix of a rank -> end before which rows were too old to be copied [ns].
     """
 
     def __init__(self, path: Path, busy_ms: int, newest: int, arguments: Collection[str] | None = None) -> None:
@@ -116,7 +117,7 @@ class FreshCopy:
         self._connection.set_busy_timeout(busy_ms)
         for pragma, value in (("journal_mode", "memory"), ("synchronous", "off"), ("foreign_keys", "off")):
             self._connection.pragma(pragma, value)
-        self._run("ATTACH '' AS fresh")  # a file of SQLite's own, once it is large
+        self._run("ATTACH '' AS fresh")  # a temporary file of SQLite, once it is large
         self._run("PRAGMA fresh.journal_mode = off")
         for schema in ("main", "fresh"):  # of hundreds of copies
             self._run(f"PRAGMA {schema}.cache_size = {-_CACHE_KIB}")
@@ -128,11 +129,11 @@ class FreshCopy:
 
     @property
     def has_tables(self) -> bool:
-        """Whether there is something to read."""
+        """Whether there are tables with rows to read."""
         return any(table.kind < _Kind.TEXT for table in self._tables)
 
     def has_ended(self) -> bool:
-        """Whether the file says of all its processes when they ended."""
+        """Whether the file has the ends of all its processes."""
         processes = [table for table in self._of(_Kind.THING) if table.base == "rocpd_info_process" and table.end]
         ends = [
             f"SELECT count(*), count(nullif({quote_name(table.end)}, 0)) FROM {table.of('main')}" for table in processes
@@ -141,7 +142,7 @@ class FreshCopy:
         return bool(counts) and all(every and every == known for every, known in counts)
 
     def is_far_behind(self) -> bool:
-        """Whether so many rows have come that the copy would do better to go on with the newest."""
+        """Whether so many rows are waiting that the copy should skip to the newest."""
         behind = (
             self._last(table) - max(0, last)
             for table, last in self._tables.items()
@@ -150,7 +151,7 @@ class FreshCopy:
         return max(behind, default=0) > self.newest
 
     def skip_ahead(self) -> None:
-        """Forget what happened, and go on with the newest rows."""
+        """Forget the rows with times, and go on with the newest."""
         for suffix in {table.suffix for table in self._tables}:
             for table in self._of(_Kind.HAPPENED, suffix=suffix):
                 self._note_events(table.of("fresh"))
@@ -159,32 +160,32 @@ class FreshCopy:
             self._skip_what_is_old(self._of(_Kind.HAPPENED, _Kind.OF_EVENT, _Kind.EVENT, suffix=suffix))
 
     def kept(self) -> int:
-        """Return how many rows are free of the largest table of what happened."""
+        """Return the number of released rows of the largest table with times."""
         counts = (self._value(f"SELECT count(*) FROM {table.of('main')}") or 0 for table in self._of(_Kind.HAPPENED))
         return max(counts, default=0)
 
     def attach(self, uri: str) -> None:
-        """Copy from a file from now on.
+        """Copy from this file from now on.
 
         Raises:
-            apsw.Error: it cannot be opened.
+            apsw.Error: the file cannot be opened.
         """
         self._connection.execute("ATTACH ? AS source", (uri,))
         self._is_attached = True
 
     def detach(self) -> None:
-        """Let go of the file."""
+        """Detach the file."""
         if self._is_attached:
             with suppress(apsw.Error):
                 self._run("DETACH source")
         self._is_attached = False
 
     def close(self) -> None:
-        """Let go of all."""
+        """Close the copy."""
         self._connection.close()
 
     def update(self) -> int:
-        """Copy the rows that have come; return how many.
+        """Copy the new rows; return their number.
 
         Raises:
             apsw.Error: the file cannot be read, or is another one.
@@ -200,7 +201,7 @@ class FreshCopy:
         return count
 
     def complete(self) -> None:
-        """Copy the arguments that were left out, of the events that are kept.
+        """Copy the arguments that were left out, for the events that are kept.
 
         Raises:
             apsw.Error: the file cannot be read.
@@ -211,13 +212,13 @@ class FreshCopy:
                 deque(self._pieces(table, self._firsts.get(table, 0), where), maxlen=0)
 
     def free_until(self, suffix: str, end: int | None) -> None:
-        """Give rows of a rank free that belong before a time of its program [ns]; None: all."""
+        """Release the rows of a rank that belong before a time of its program [ns]; None: all."""
         for table in self._of(_Kind.HAPPENED, _Kind.HELD, suffix=suffix):
             self._pick("fresh", table, end)
             self._move(table)
 
     def forget_before(self, suffix: str, start: int | None) -> None:
-        """Let free rows of a rank go that belong before a time of its program [ns]; None: all."""
+        """Forget the released rows of a rank that belong before a time of its program [ns]; None: all."""
         for table in self._of(_Kind.HAPPENED, suffix=suffix):
             self._pick("main", table, start)
             oldest = self._tables[table] - _KEPT
@@ -242,7 +243,7 @@ class FreshCopy:
         return next((table for table in self._tables if (table.suffix, table.base) == (suffix, base)), None)
 
     def _add_tables(self) -> None:
-        """Make the tables that the copy lacks, and find where each begins."""
+        """Create the tables that the copy lacks, and find the first row to copy of each."""
         known = {table.name for table in self._tables}
         sql = "SELECT name, sql FROM source.sqlite_master WHERE type = 'table' AND name LIKE 'rocpd%'"
         tables = [(str(name), str(text)) for name, text in self._connection.execute(sql) if name not in known]
@@ -256,7 +257,7 @@ class FreshCopy:
             columns = {str(row[1]) for row in self._connection.execute(f"PRAGMA main.table_info({quote_name(name)})")}
             start, end = ("start", "end") if "end" in columns else ("timestamp",) * 2
             times = (start, end) if start in columns else ("", "")
-            if kind < _Kind.OF_EVENT:  # as it is, but for what refers to other tables, which are not there
+            if kind < _Kind.OF_EVENT:  # as it is, except for its references to other tables, which do not exist here
                 self._run(f"CREATE TABLE fresh.{quote_name(name)} AS SELECT * FROM main.{quote_name(name)}")
                 if "id" in columns:
                     self._run(f"CREATE INDEX fresh.{quote_name(f'by_{name}')} ON {quote_name(name)} (id)")
@@ -266,7 +267,7 @@ class FreshCopy:
             self._skip_what_is_old([table for table in new if table.suffix == suffix])
 
     def _skip_what_is_old(self, tables: Iterable[_Table]) -> None:
-        """Begin where the newest rows of the largest tables of a rank do."""
+        """Begin with the newest rows of the largest tables of a rank."""
         timed = [table for table in tables if table.kind is _Kind.HAPPENED and table.end]
         ends = []
         for table in timed:
@@ -277,7 +278,7 @@ class FreshCopy:
             return
         self.since[timed[0].suffix] = since = max(ends)
         firsts = {table: self._first(table, "end", since) for table in timed}
-        # Events of a table with few rows lie long ago: all since would be copied.
+        # The events of a table with few rows are old, and would make all later ones be copied.
         largest = max(timed, key=self._last)
         rows = f"SELECT event_id FROM {largest.of('source')} WHERE rowid >= ? LIMIT {_SLACK}"
         event = self._value(f"SELECT min(event_id) FROM ({rows})", firsts[largest]) or 0
@@ -294,7 +295,7 @@ class FreshCopy:
         return self._value(f"SELECT max(rowid) FROM {table.of('source')}") or 0
 
     def _things(self, table: _Table) -> int:
-        """Copy all rows of a table, where there are more of them or few; return how many are new."""
+        """Copy all rows of a table if it has new ones or is small; return the number of new rows."""
         before, now = (self._value(f"SELECT count(*) FROM {table.of(schema)}") or 0 for schema in ("main", "source"))
         if now > before or now <= _FEW:
             self._tables[table] = -1
@@ -302,7 +303,7 @@ class FreshCopy:
         return max(0, now - before)
 
     def _copied(self, table: _Table) -> int:
-        """Copy the new rows of a table; return how many were read."""
+        """Copy the new rows of a table; return the number of rows read."""
         count = 0
         where = f" AND name IN ({self._arguments})" if table.base == _ARGUMENT and self._arguments is not None else ""
         for read, last in self._pieces(table, self._tables[table], where):
@@ -310,7 +311,7 @@ class FreshCopy:
         return count
 
     def _pieces(self, table: _Table, last: int, where: str) -> Iterator[tuple[int, int]]:
-        """Copy the rows after one, or some of them; yield of each piece how many rows were read, and the last one."""
+        """Copy the rows after `last`, or some of them; yield the number of rows read and the last row of each piece."""
         newest = self._last(table)
         target = table.of("fresh" if table.kind < _Kind.OF_EVENT else "main")
         rows = f"FROM {table.of('source')} WHERE rowid > ? AND rowid <= ?"
@@ -327,7 +328,7 @@ class FreshCopy:
             yield read, last
 
     def _note_launches(self, regions: _Table) -> None:
-        """Note when the calls began that launched something, by stack id."""
+        """Note the starts of calls that launched work, by stack id."""
         events = self._named(regions.suffix, _EVENT)
         if events:
             joined = f"{regions.of('fresh')} R CROSS JOIN {events.of('main')} E ON E.id = R.event_id"  # in this order
@@ -341,7 +342,7 @@ class FreshCopy:
         if strings and events:
             categories = marker_categories(strings.of("main"))
             joined = f"{regions.of('fresh')} R CROSS JOIN {events.of('main')} E ON E.id = R.event_id"
-            self._run("DELETE FROM fresh.picked")  # rows of other tables, that were forgotten
+            self._run("DELETE FROM fresh.picked")  # rows of other tables that were forgotten
             self._run(f"INSERT INTO fresh.picked SELECT R.rowid FROM {joined} WHERE E.category_id IN ({categories})")
             self._move(regions)
 
@@ -361,7 +362,7 @@ class FreshCopy:
             self._run(f"INSERT INTO fresh.picked {sql}", before)
 
     def _move(self, table: _Table) -> None:
-        """Give the picked rows of a table free."""
+        """Release the picked rows of a table."""
         rows = f"FROM {table.of('fresh')} WHERE {_PICKED}"
         self._run(f"INSERT OR REPLACE INTO {table.of('main')} SELECT * {rows}")
         self._run(f"DELETE {rows}")
@@ -372,7 +373,7 @@ class FreshCopy:
         self._run(f"INSERT OR IGNORE INTO fresh.events SELECT event_id FROM {rows}", *bindings)
 
     def _forget_events(self, suffix: str) -> None:
-        """Let the events go that were noted, but for those of rows that stay."""
+        """Remove the noted events, except those of rows that stay."""
         for table in self._of(_Kind.HAPPENED, _Kind.HELD, suffix=suffix):
             for schema in ("main", "fresh"):
                 self._run(f"DELETE FROM fresh.events WHERE event IN (SELECT event_id FROM {table.of(schema)})")
@@ -386,7 +387,7 @@ class FreshCopy:
         return self._value(f"SELECT {column} FROM {table.of('source')} WHERE rowid >= ? LIMIT 1", row)
 
     def _first(self, table: _Table, column: str, value: int) -> int:
-        """Return a row before which none is needed, if only those count of which a column is at least a value."""
+        """Return a row before which all values of a column are too small."""
         low = self._value(f"SELECT min(rowid) FROM {table.of('source')}") or 0
         high = self._last(table) + 1
         while low < high:
@@ -402,6 +403,6 @@ class FreshCopy:
         self._connection.execute(sql, bindings)
 
     def _value(self, sql: str, *bindings: int) -> int | None:
-        """Return the only value that a statement finds."""
+        """Return the only value in the result of a statement."""
         row = self._connection.execute(sql, bindings).fetchone()
         return row[0] if row and isinstance(row[0], int) else None

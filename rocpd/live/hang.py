@@ -1,8 +1,8 @@
-"""Who waits for whom in a job that no longer goes on, and who is missing.
+"""Which ranks wait for which in a job that is stuck, and which are missing.
 
-A group is stuck when a member waits in one of its operations and none has come further for a while. Who is missing is
-to blame only if it waits for nobody: else who it waits for is. Where all wait for each other, the order of their calls
-is wrong. Reads no file; stands on `progress`.
+A group is stuck if a member waits in one of its operations and no member has advanced for a while. A missing rank is to
+blame only if it waits for nobody; otherwise the rank that it waits for is. If all wait for each other, the order of
+their calls is wrong. Reads no file; uses the results of `progress`.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ class Hanging(StrEnum):
 
 @frozen
 class GroupWait:
-    """An operation of a group in which some wait and to which others have not come.
+    """An operation of a group in which some members wait and which others have not reached.
 
     Args:
         group: its name.
-        number: of the operation in the group, from 1.
-        operation: what those who wait called last in the group.
+        number: number of the operation in the group, from 1.
+        operation: last call in the group of the waiting members.
         waiting: ranks that have called it.
         missing: ranks that have not.
-        unseen: members whose files are not here.
-        waited_ns: for how long nobody has come further [ns].
-        differ: what members called as the same operation, by rank, where it is not the same.
+        unseen: number of members whose files are not here.
+        waited_ns: time for which no member has advanced [ns].
+        differ: calls of members for the same operation, by rank, if they differ.
     """
 
     group: str
@@ -70,10 +70,10 @@ class HangReport:
 
     Args:
         verdict: whether the job hangs.
-        lines: the answer in sentences, first the verdict.
+        lines: the answer in sentences, the verdict first.
         missing: ranks that hold up the others, and wait for nobody.
-        waits: groups that are stuck, those that wait longest first.
-        ranks: how far each rank has come.
+        waits: stuck groups, longest wait first.
+        ranks: progress of each rank.
     """
 
     verdict: Hanging
@@ -86,7 +86,7 @@ class HangReport:
         return "\n".join(self.lines)
 
     def document(self) -> dict[str, Any]:
-        """Return the answer as JSON has it; times are nanoseconds."""
+        """Return the answer for JSON; times are nanoseconds."""
         return {
             "verdict": self.verdict.value,
             "lines": list(self.lines),
@@ -132,7 +132,7 @@ def _of_rank(rank: RankProgress) -> dict[str, Any]:
 
 
 def hang(session: Federation, after_s: float = AFTER_S) -> HangReport:
-    """Say whether a job hangs, and who is missing.
+    """Return whether a job hangs, and the missing ranks.
 
     Args:
         session: the job.
@@ -145,8 +145,8 @@ def hang(session: Federation, after_s: float = AFTER_S) -> HangReport:
 
 
 def judged(ranks: tuple[RankProgress, ...], after_s: float = AFTER_S) -> HangReport:
-    """Return the answer for ranks that have come so far; see `hang`."""
-    # Groups get stuck one after the other: who is to blame is judged with those that soon will be, too.
+    """Return the answer for the progress of ranks; see `hang`."""
+    # Groups get stuck one after the other: the blame considers groups that will be stuck soon, too.
     soon = sorted(_waits(ranks, round(after_s * 1e9) // 2), key=lambda wait: -wait.waited_ns)
     waits = tuple(soon) if any(wait.waited_ns >= after_s * 1e9 for wait in soon) else ()
     known = [rank for rank in ranks if rank.state is not None]
@@ -170,7 +170,7 @@ def judged(ranks: tuple[RankProgress, ...], after_s: float = AFTER_S) -> HangRep
 
 
 def _members(ranks: Iterable[RankProgress]) -> list[list[tuple[RankProgress, GroupState]]]:
-    """Return the members of each group, without those that have given it up and go on."""
+    """Return the members of each group, without running ones that have aborted it."""
     groups: dict[tuple[int, int], list[tuple[RankProgress, GroupState]]] = defaultdict(list)
     for rank in ranks:
         for group in rank.groups:
@@ -180,10 +180,10 @@ def _members(ranks: Iterable[RankProgress]) -> list[list[tuple[RankProgress, Gro
 
 
 def _waits(ranks: Sequence[RankProgress], after_ns: int) -> Iterator[GroupWait]:
-    """Yield the groups that are stuck."""
+    """Yield the stuck groups."""
     crowded = {rank.run for rank in ranks if rank.state and rank.state.flags & CROWDED}
     for members in _members(ranks):
-        # All have come to what has ended for one of them: who died may not have seen that end.
+        # All have reached an operation that has ended for one of them: a rank that died may not have seen the end.
         number = max(group.left for _, group in members) + 1
         waiting = [(rank, group) for rank, group in members if group.entered >= number]
         if not waiting:
@@ -205,16 +205,16 @@ def _waits(ranks: Sequence[RankProgress], after_ns: int) -> Iterator[GroupWait]:
 
 
 def _roots(waits: Sequence[GroupWait], ranks: Mapping[int, RankProgress]) -> tuple[int, ...]:
-    """Return the ranks that others wait for and that wait for nobody; who is gone waits for nobody any more.
+    """Return the ranks that others wait for and that wait for nobody; a rank that is gone waits for nobody any more.
 
-    Where all that are missing wait as well, it is those whose host is in a call that waits for nothing: what they wait
-    for is work that the GPU does before.
+    If all missing ranks wait, too, the result is the ranks whose host is in a call that does not wait: the others wait
+    for earlier work of their GPU.
     """
     missing = {rank for wait in waits for rank in wait.missing}
     if gone := {rank for rank in missing if ranks[rank].is_gone}:
         return tuple(sorted(gone))
     free = missing - {rank for wait in waits if wait.missing or wait.unseen for rank in wait.waiting}
-    # Whose host waits for its GPU may wait for a receive before, which is no operation of the group.
+    # A host that waits for its GPU may wait for an earlier receive, which is not an operation of the group.
     busy = {rank for rank in free if not _waits_for_gpu(ranks[rank])}
     busy = busy or {rank for rank in missing if ranks[rank].calls and not _waits_for_gpu(ranks[rank])}
     return tuple(sorted(busy or (() if _circle(waits) else free)))
@@ -226,7 +226,7 @@ def _waits_for_gpu(rank: RankProgress) -> bool:
 
 
 def _why(waits: Sequence[GroupWait], missing: tuple[int, ...], ranks: Sequence[RankProgress]) -> Iterator[str]:
-    """Yield who is to blame, in sentences."""
+    """Yield the ranks to blame, in sentences."""
     held = sorted({rank for wait in waits for rank in (*wait.waiting, *wait.missing)} - set(missing))
     for wait in waits:
         if wait.differ:
@@ -259,7 +259,7 @@ def _all_came(wait: GroupWait) -> str:
 
 
 def _doing(rank: RankProgress) -> str:
-    """Return what a rank does, as far as it is recorded."""
+    """Return the activity of a rank, as far as it is recorded."""
     if rank.is_gone:
         last = f", last in {rank.calls[0].call}" if rank.calls else ""
         return f"no sign of life of it for {duration(rank.behind_ns)}: killed, stopped or cut off{last}"
@@ -272,7 +272,7 @@ def _doing(rank: RankProgress) -> str:
 
 
 def _circle(waits: Sequence[GroupWait]) -> list[str]:
-    """Return a shortest circle of ranks that wait for each other, in words; empty: there is none."""
+    """Return a shortest circle of ranks that wait for each other, in words; empty if there is none."""
     edges: dict[int, dict[int, GroupWait]] = defaultdict(dict)
     for wait in waits:
         for waiter in wait.waiting:
@@ -288,7 +288,7 @@ def _circle(waits: Sequence[GroupWait]) -> list[str]:
 
 
 def _path_back(edges: Mapping[int, Mapping[int, GroupWait]], start: int) -> list[int]:
-    """Return the ranks of a shortest way from a rank back to it; empty: there is none."""
+    """Return the ranks on a shortest path from a rank back to it; empty if there is none."""
     paths = [[start]]
     seen = {start}
     while paths:
@@ -303,7 +303,7 @@ def _path_back(edges: Mapping[int, Mapping[int, GroupWait]], start: int) -> list
 
 
 def _beside(ranks: Sequence[RankProgress]) -> Iterator[str]:
-    """Yield what else is known of ranks: separate runs, who has stopped, who writes no rows, who is unknown."""
+    """Yield further facts on ranks: separate runs, stopped ranks, ranks that write no rows, unknown ranks."""
     yield from _runs(ranks)
     stopped = [rank for rank in ranks if rank.life is Life.STOPPED]
     if stopped and len(stopped) == sum(rank.state is not None for rank in ranks):
@@ -320,7 +320,7 @@ def _beside(ranks: Sequence[RankProgress]) -> Iterator[str]:
 
 
 def _runs(ranks: Sequence[RankProgress]) -> Iterator[str]:
-    """Yield that ranks are of separate runs, and which of which, where that is so."""
+    """Yield a sentence on the separate runs of ranks, if there are several."""
     runs = sorted({rank.run for rank in ranks})
     if len(runs) > 1:
         each = "; ".join(_of(rank for rank in ranks if rank.run == run) for run in runs)
@@ -328,7 +328,7 @@ def _runs(ranks: Sequence[RankProgress]) -> Iterator[str]:
 
 
 def _groups(ranks: Sequence[RankProgress], first: Sequence[str]) -> Iterator[str]:
-    """Yield for each group how far its members have come, those that are named first."""
+    """Yield for each group the progress of its members, named groups first."""
     groups: dict[tuple[int, str], dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
     for rank in ranks:
         for group in rank.groups:
@@ -343,7 +343,7 @@ def _groups(ranks: Sequence[RankProgress], first: Sequence[str]) -> Iterator[str
 
 
 def _last(ranks: Sequence[RankProgress]) -> Iterator[str]:
-    """Yield the last completed collective of each rank: of the few whose is oldest."""
+    """Yield the last completed collective of each rank, for the few with the oldest one."""
     yield from _runs(ranks)
     known = sorted(((*rank.last, rank) for rank in ranks if rank.last), key=lambda last: last[1])
     for name, end, rank in known[:_MOST_NAMED]:

@@ -1,6 +1,6 @@
-"""How far each process of a job has come: by the state files beside its databases, and by what these say themselves.
+"""The progress of each process of a job, from the state files beside its databases, and from the databases.
 
-Reads state files; asks the federation for the rest. Concludes nothing.
+Reads state files; the federation reads the rest. Draws no conclusions.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rocpd.schema.live_state import ENDED, FAILED, GroupState, LiveState, Thread
 from rocpd.schema.rules.kernel_categories import is_communication, load
 
 SILENT_NS = 3_000_000_000
-"""Who has given no sign of life for so long has been stopped: signs come once a second."""
+"""Time without a sign of life after which a process counts as stopped: signs come once a second."""
 
 
 class Life(StrEnum):
@@ -31,17 +31,17 @@ class Life(StrEnum):
 
 @frozen
 class RankProgress:
-    """One process, and how far it has come.
+    """One process, and its progress.
 
     Args:
         rank: its number.
-        host: where it runs.
-        run: which job of the files it belongs to.
+        host: its host.
+        run: number of its job among the files.
         life: whether it runs.
-        silent_ns: since when it has given no sign of life [ns], 0: it does.
-        behind_ns: how much older its last sign of life is than the last one of the job [ns].
+        silent_ns: time since its last sign of life [ns], 0: it gives signs.
+        behind_ns: time from its last sign of life to the last one of the job [ns].
         lost_rows: whether it can write no rows any more.
-        state: what its state file says, None: there is none.
+        state: content of its state file, None without one.
         last: the last collective that it completed, by its rows: name and end [ns of its clock]; None: none.
     """
 
@@ -62,7 +62,7 @@ class RankProgress:
 
     @property
     def calls(self) -> tuple[ThreadState, ...]:
-        """Threads that are in calls: its first one, then those that have been in theirs for longest."""
+        """Threads that are in calls: the first thread, then those with the longest calls."""
         if self.state is None:
             return ()
         pid = self.state.pid
@@ -71,7 +71,7 @@ class RankProgress:
 
     @property
     def range(self) -> ThreadState | None:
-        """The thread whose range says what the process is at: its first one, else that of the newest range."""
+        """The thread whose range describes the work of the process: the first one, else that of the newest range."""
         if self.state is None:
             return None
         pid = self.state.pid
@@ -80,16 +80,16 @@ class RankProgress:
 
     @property
     def is_gone(self) -> bool:
-        """Whether it gives no sign of life while others of the job do; who lost its disk gives none either."""
+        """Whether it gives no sign of life while others of the job do; one that lost its disk gives none either."""
         return self.behind_ns > SILENT_NS and not self.lost_rows
 
     def since(self, at: int) -> int:
-        """Return how long ago a time of its clock is [ns], or was at the last sign of life of the job."""
+        """Return the time since a time of its clock [ns], up to now or to the last sign of life of the job."""
         return round((self.state.clock - at) / self.state.speed) + self.behind_ns if self.state else 0
 
 
 def progress(session: Federation) -> tuple[RankProgress, ...]:
-    """Return how far each rank of a job has come, by rank; state files that cannot be used are noted."""
+    """Return the progress of each rank of a job, by rank; notes state files that cannot be used."""
     places = [(rank, Path(rank.opening.path)) for rank in session.ranks]
     return progress_beside(places, _last_collectives(session), session.note)
 
@@ -99,12 +99,12 @@ def progress_beside(
     last: Mapping[int, tuple[str, int]] | None = None,
     note: Callable[[str], None] = lambda _: None,
 ) -> tuple[RankProgress, ...]:
-    """Return how far ranks have come by the state files beside their databases alone, which takes 1 ms a rank.
+    """Return the progress of ranks from only the state files beside their databases, which takes 1 ms per rank.
 
     Args:
         places: each rank, and its database.
-        last: rank -> the last collective that it completed, where that is known.
-        note: called with what cannot be used.
+        last: rank -> the last collective that it completed, if known.
+        note: called with notes on files that cannot be used.
     """
     states = [_state(rank, path, note) for rank, path in places]
     newest = max((state.wall for state in states if state), default=0)
@@ -128,7 +128,7 @@ def _progress(rank: Rank, last: tuple[str, int] | None, state: LiveState | None,
 
 
 def _state(rank: Rank, database: Path, note: Callable[[str], None]) -> LiveState | None:
-    """Return what lies beside a database and is its own."""
+    """Return the state file beside a database if it belongs to it."""
     path = state_file(database)
     try:
         state = read_state(path)

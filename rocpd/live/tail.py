@@ -1,7 +1,7 @@
-"""Follows the files of a running job: finds them, notices what becomes of them, and keeps copies of their newest rows.
+"""Follows the files of a running job: finds them, notices their changes, and keeps copies of their newest rows.
 
-What reads a job reads the copies: small, complete in themselves, and nobody's to wait for. Files are opened as
-`federate.open.opening` decides each time, so nothing is written or made beside them.
+Readers of the job read the copies: small, complete in themselves, and without locks. `federate.open.opening` decides
+each time how files are opened, so nothing is written or created beside them.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from rocpd.federate.open.source import find_sources
 from rocpd.live.copy import FreshCopy
 from rocpd.schema.live_state import ENDED, flags_of, state_file
 
-_NEWEST, _FEWEST, _MOST = 400_000, 4_000, 50_000  # rows of a table to begin with: of all files, of a file
+_NEWEST, _FEWEST, _MOST = 400_000, 4_000, 50_000  # first rows of a table: of all files, of a file
 _LEAST = 1_000  # rows of a table to go on with
-_BUSY_MS = 200  # for a writer's lock: without rows of each rank there is nothing to compare
-_SETTLED_S = 2.0  # a journal beside a file that was written to since may still be a live writer's
+_BUSY_MS = 200  # for a writer's lock: comparisons need rows of each rank
+_SETTLED_S = 2.0  # a journal beside a file that was written to since then may belong to a live writer
 
 
 class _Signature(NamedTuple):
-    """The marks that change when rows come: the file's identity, and size and time of it and of its journals."""
+    """Values that change when rows come: the file's identity, and size and time of it and of its journals."""
 
     inode: tuple[int, int]
     size: int
@@ -37,7 +37,7 @@ class _Signature(NamedTuple):
 
     @classmethod
     def of(cls, path: Path) -> _Signature | None:
-        """Return that of a file; None: there is none."""
+        """Return the signature of a file; None if it does not exist."""
         real = os.path.realpath(path)
         try:
             first = os.stat(real)  # noqa: PTH116 (quick)
@@ -52,7 +52,7 @@ class _Signature(NamedTuple):
 
     @property
     def written_s(self) -> float:
-        """When something was last written [s since 1970]."""
+        """Time of the last write [s since 1970]."""
         return max(when for _, when in self.parts) / 1e9
 
 
@@ -61,16 +61,16 @@ class TailedFile:
 
     Args:
         path: the file.
-        copy: where the copy is to lie.
+        copy: path of the copy.
         newest: rows of a table that it begins with.
-        arguments: names of the arguments of calls that are copied; None: all are.
+        arguments: names of the arguments of calls that are copied; None: all.
 
-    Attributes:
+        Attributes:
         rows: rows copied so far.
-        grown_at: when rows last came; before any did, when the file was last written to [s since 1970].
+        grown_at: time of the last new rows; before the first, time of the last write to the file [s since 1970].
         has_grown: whether rows have come since the first look.
-        problem: why nothing can be read of it now; empty: something can.
-        begun_again: how often it was another file: replaced, or cut.
+        problem: reason why it can't be read now; empty: it can.
+        begun_again: number of times that it was replaced or cut.
     """
 
     def __init__(self, path: Path, copy: Path, newest: int = _MOST, arguments: Collection[str] | None = None) -> None:
@@ -85,35 +85,35 @@ class TailedFile:
 
     @property
     def written_s(self) -> float:
-        """When it was last written to; 0: there is no such file [s since 1970]."""
+        """Time of the last write; 0: the file does not exist [s since 1970]."""
         signature = _Signature.of(self.path)
         return signature.written_s if signature else 0.0
 
     @property
     def is_live(self) -> bool:
-        """Whether it has been seen to grow, or its process has left its state file, or still writes it."""
+        """Whether it has grown while watched, or its process has left its state file, or still writes it."""
         return self.has_grown or state_file(self.path).exists()
 
     @property
     def may_grow(self) -> bool:
-        """Whether its process has not said that it has ended, by its state file or by its rows."""
+        """Whether its process has not reported its end, by its state file or by its rows."""
         with suppress(OSError):
             return not flags_of(state_file(self.path)) & ENDED
         return not (self._had_state or (self._copy and self._copy.has_ended()))
 
     @property
     def has_rows(self) -> bool:
-        """Whether there is a copy that can be read."""
+        """Whether there is a readable copy."""
         return self._copy is not None and self._copy.has_tables
 
     @property
     def fresh(self) -> FreshCopy:
-        """The copy, of a file that has rows."""
+        """The copy, for a file that has rows."""
         assert self._copy
         return self._copy
 
     def notice(self) -> None:
-        """Note whether something was written since the last look; rows are for `poll`."""
+        """Note whether the file was written to since the last look; `poll` reads the rows."""
         signature = self._marks()
         if signature is None:
             self.problem = "it is gone"
@@ -121,7 +121,7 @@ class TailedFile:
             self._noticed, self.grown_at, self.has_grown = signature, time.time(), True
 
     def catch_up(self) -> None:
-        """Skip rows where more have come than are worth a copy."""
+        """Skip rows if too many have come to be worth copying."""
         signature = _Signature.of(self.path)
         if not self._copy or not signature or signature == self._signature or self._is_another(signature):
             return
@@ -129,11 +129,11 @@ class TailedFile:
             with self._attached(signature) as copy:
                 if copy.is_far_behind():
                     copy.skip_ahead()
-        except (InputError, apsw.Error):  # `poll` says why
+        except (InputError, apsw.Error):  # `poll` reports the reason
             self._let_go()
 
     def poll(self) -> int:
-        """Copy the rows that have come; return how many."""
+        """Copy the new rows; return their number."""
         signature = self._noticed = self._marks()
         if signature is None:
             self.problem = "it is gone"
@@ -159,18 +159,18 @@ class TailedFile:
         return count
 
     def complete(self) -> None:
-        """Copy the arguments that were left out, of what is kept, as far as the file can be read."""
+        """Copy the arguments that were left out, for the kept rows, as far as the file can be read."""
         signature = _Signature.of(self.path)
         if self._copy and signature and not self._is_another(signature):
             with suppress(InputError, apsw.Error), self._attached(signature) as copy:
                 copy.complete()
 
     def expect(self, share: float) -> None:
-        """Go on with so many times the rows that are kept now, once too many have come to copy all."""
+        """Continue with `share` times the rows that are kept now, once too many have come to copy all."""
         self.fresh.newest = min(self._newest, max(_LEAST, round(share * self.fresh.kept())))
 
     def close(self) -> None:
-        """Let go of the file and of the copy."""
+        """Close the file and the copy."""
         self._let_go()
         if self._copy:
             self._copy.close()
@@ -193,10 +193,10 @@ class TailedFile:
 
     @contextmanager
     def _attached(self, signature: _Signature) -> Iterator[FreshCopy]:
-        """Let the copy read the file for a while.
+        """Attach the file to the copy for the duration of a block.
 
         Raises:
-            InputError, apsw.Error: it cannot be read now.
+            InputError, apsw.Error: the file cannot be read now.
         """
         was_open = self._opening is not None
         self._opening = self._opening or self._opened(signature)
@@ -218,7 +218,7 @@ class TailedFile:
         return opening
 
     def _may_stay_open(self, opening: Opening) -> bool:
-        """Whether that does no harm: without locks nothing new is seen, and WAL's files go with their last user."""
+        """Whether an open file is harmless: without locks new rows stay unseen; WAL's files go with their last user."""
         return "mode=ro" in opening.uri and not Path(os.path.realpath(self.path) + JOURNALS[1]).exists()
 
     def _let_go(self) -> None:
@@ -234,11 +234,11 @@ class Tail:
 
     Args:
         inputs: files, globs and folders, as `rocpd.connect` takes them.
-        arguments: names of the arguments of calls that are copied; None: all are.
+        arguments: names of the arguments of calls that are copied; None: all.
 
-    Attributes:
+        Attributes:
         files: path -> file.
-        waits_for: why there is no file yet; empty: there are some.
+        waits_for: reason why there is no file yet; empty: there are files.
     """
 
     def __init__(self, inputs: Sequence[str], arguments: Collection[str] | None = None) -> None:
@@ -247,33 +247,33 @@ class Tail:
         self._folder = leftovers.make_folder(Path(tempfile.gettempdir()))
 
     def poll(self) -> int:
-        """Copy the rows that have come; return how many."""
-        for file in self.files.values():  # all before the first is copied, which takes a while: they go on alike
+        """Copy the new rows; return their number."""
+        for file in self.files.values():  # before any copy, which takes a while: all skip to about the same time
             file.catch_up()
         return sum(file.poll() for file in self.files.values())
 
     def notice(self) -> None:
-        """Note which files were written to; copy nothing."""
+        """Note which files were written to, without copying."""
         for file in self.files.values():
             file.notice()
 
     def readable(self) -> dict[Path, TailedFile]:
-        """Return path of the copy -> file, of those of which something is copied."""
+        """Return path of the copy -> file, for files with copied rows."""
         return {file.copy: file for file in self.files.values() if file.has_rows}
 
     def complete(self) -> None:
-        """Copy the arguments that were left out, of what is kept."""
+        """Copy the arguments that were left out, for the kept rows."""
         for file in self.files.values():
             file.complete()
 
     def close(self) -> None:
-        """Let go of the files, and remove the copies."""
+        """Close the files, and remove the copies."""
         for file in self.files.values():
             file.close()
         leftovers.remove(self._folder)
 
     def find(self) -> None:
-        """Find files that are new."""
+        """Find new files."""
         try:
             paths = find_sources(self.inputs).paths
         except InputError as error:

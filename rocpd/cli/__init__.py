@@ -80,7 +80,7 @@ def run(arguments: Sequence[str], *, is_own_process: bool = False) -> int:
 
 
 def _let_ctrl_c_end_at_once() -> None:
-    if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:  # ignored by scripts in the background
+    if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:  # scripts in the background ignore it
         signal.signal(signal.SIGINT, _end_at_once)
 
 

@@ -62,9 +62,9 @@ def advise(
 ) -> None:
     """Say what costs time, and what to do about it.
 
-    Rules look at the job one after the other. What they find comes in the order of what it gains: by how much a step
-    gets shorter when the job is replayed without it; gains do not add up. A rule without its data says what to record.
-    The exit code is 0 whether anything is found or not.
+    Rules look at the job in turn. Findings come in the order of their gains: by how much a step gets shorter in a
+    replay of the job without the cause; gains do not add up. A rule without its data says what to record. The exit
+    code is 0 with and without findings.
 
     Examples:
         rocpd advise job/
@@ -149,9 +149,9 @@ def whatif(
 ) -> None:
     """Predict how long a step would take, had something been different.
 
-    The job is replayed, who waits for whom, with the changes; without any, with each cause that was found taken away,
-    with all of them, and without copies, communication or host work where a step waits long for these. Between what
-    and what the answer lies comes with it, and what a step then waits for.
+    The job, with the waits between ranks, is replayed with the changes; by default without each cause that was found,
+    without all of them, and without copies, communication or host work if a step waits long for these. The answer has
+    bounds, and names the work that a step then waits for.
 
     Examples:
         rocpd whatif job/
@@ -209,8 +209,8 @@ def report(
 ) -> None:
     """Write the verdict, charts and tables of a job as one file.
 
-    The verdict first, then the job, ranks over time, where the time goes, steps, kernels, collectives and who waits for
-    whom, idle time, launches, copies, memory and counters; at the end the commands that make each table again. Each
+    The verdict first, then the job, ranks over time, where the time goes, steps, kernels, collectives and the waits for
+    them, idle time, launches, copies, memory and counters; at the end the commands that make each table again. Each
     rank is read once. A page (.html) needs no network and no script, and can be sent as it is; a notebook (.ipynb) has
     the code that makes each table and chart again. Formats .pdf and .xlsx need `pip install 'rocpd[report]'`.
 

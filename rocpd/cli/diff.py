@@ -142,7 +142,7 @@ def diff(
 
     A side is one run or several. With one run a side most differences are unclear, because runs differ by themselves.
     Ends with 0 where the verdict is same or faster, 1 slower, 4 unclear; 2 is wrong usage, 3 any failure.
-    `rocpd schema diff-kernels` has what columns mean.
+    `rocpd schema diff-kernels` explains the columns.
 
     Examples:
         rocpd diff before/ after/
@@ -423,9 +423,9 @@ def history(
 ) -> int:
     """Say since when a job is as fast as it is, of many runs.
 
-    The store is a folder of small files, one or two a run, that many jobs may write at once. `add` puts runs into it;
-    without a word before the store, what changed and when is said; `check` compares runs with the newest level, and
-    ends as `rocpd diff` does: 0 same or faster, 1 slower, 4 unclear. `report` and `export` write files.
+    The store is a folder of small files, one or two per run, that many jobs may write at once. `add` puts runs into it;
+    without a word before the store, changes are shown with their times; `check` compares runs with the newest level,
+    and ends as `rocpd diff` does: 0 same or faster, 1 slower, 4 unclear. `report` and `export` write files.
 
     Examples:
         rocpd history add store/ job/ --label commit=9f2c1

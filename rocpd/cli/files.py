@@ -45,9 +45,9 @@ class ImportOptions:
 def import_(inputs: Inputs, asked: ImportOptions) -> None:
     """Write traces of other profilers as rocpd files.
 
-    Each process becomes one rocpd file. What an input is shows in its content, whatever its name; .gz is read too. What
-    has no place in a rocpd file is counted and reported. Every other command reads such inputs as well: it imports them
-    once, into a cache (rocpd cache).
+    Each process becomes one rocpd file. The format of an input is recognised by its content, not by its name; .gz is
+    read, too. Data without a place in a rocpd file is counted and reported. Every other command reads such inputs as
+    well: it imports them once, into a cache (rocpd cache).
 
     Examples:
         rocpd import trace.rpd -d job
@@ -109,8 +109,8 @@ def merge(
     Any SQLite tool shows it as one job. Every row of every rank is kept under its own table names; the joined views are
     stored too. The file is verified before it gets its name; inputs are never changed. Merged files can be merged
     again. With a window or filters only the events that count are copied, with their arguments and counters. A merged
-    window answers as the window did: its metadata names it, and what analyses need of the trace around it (numbers of
-    steps and collectives, launches, what was allocated before) is kept in tables rocpd_outside_...
+    window answers as the window did: its metadata names it, and tables rocpd_outside_... keep the facts of the trace
+    around it that analyses need (numbers of steps and collectives, launches, earlier allocations).
 
     Examples:
         rocpd merge job/ -o job.db
@@ -139,9 +139,9 @@ _RPD = ".rpd"
 def trim(inputs: Inputs, selection: SelectionOptions, output: OutputOptions, execution: Execution) -> None:
     """Write the part of a job that lies in a window.
 
-    What overlaps the window stays as a whole, with the calls that launched it. Of one RPD file an RPD file is written,
-    for the tools that read those, in which nothing refers to what was left out; of anything else, and where -o ends in
-    .db, one SQLite file, as rocpd merge does. Inputs are never changed.
+    Events that overlap the window stay as a whole, with the calls that launched them. A single RPD file becomes an RPD
+    file, for tools that read this format, without references to removed rows; other inputs, and outputs that end in
+    .db, become one SQLite file, as with rocpd merge. Inputs are never changed.
 
     Examples:
         rocpd trim trace.rpd -o part.rpd --start 40% --end 60%
@@ -283,7 +283,7 @@ def redact(
 
     Hosts, machines, users, paths, arguments, URLs, addresses and secrets get names such as host-01, the same in all
     ranks; of the environment only settings of the GPU's libraries stay. Durations, ids and counts do not change: every
-    analysis gives the same numbers. Then the files are searched for what was replaced; if one still holds any of it,
+    analysis gives the same numbers. Then the files are searched for the replaced texts; if one of them is still there,
     nothing is written.
 
     Examples:
@@ -323,7 +323,7 @@ def symbolize(inputs: Inputs, asked: DebugOptions) -> None:
     """Name functions of stripped libraries, from debug files elsewhere.
 
     Call stacks that rocpd record --stacks took hold lib.so+0x1234 where a library was stripped, and its build id. This
-    writes copies of the files, in which such frames have their functions, lines and what was inlined.
+    writes copies of the files, in which these frames have their functions, lines and inlined functions.
 
     Examples:
         rocpd symbolize job/ --debug-dir /opt/app/debug -d named
@@ -358,7 +358,7 @@ def index(inputs: Inputs, asked: IndexOptions, execution: Execution) -> None:
     """Build an index, from which queries and summaries are answered.
 
     The events of each rank are stored once more, by column: about a thirtieth of the size of the files. From then on
-    every command uses the index, as long as a file is what it was; answers are the same. It lies in
+    every command uses the index, unless a file has changed; answers are the same. It lies in
     $XDG_CACHE_HOME/rocpd/index, else ~/.cache/rocpd/index (rocpd cache), or in a folder of your choice. A rank that has
     an index is left alone. The facts that rocpd summary derives of ranks are kept in the cache, too. The files are only
     read.
@@ -421,8 +421,8 @@ def cache(asked: CacheOptions) -> None:
 
     Traces of other profilers are imported once, into $XDG_CACHE_HOME/rocpd/import, else ~/.cache/rocpd/import; the
     index lies beside them, and so do the facts that commands derived of files. Above $ROCPD_CACHE_SIZE (20G) of one of
-    them, what was not used for the longest time goes by itself, and with it what was made of files that have changed
-    since. An index in a folder of your choice is neither listed nor removed.
+    them, the entries that were unused for longest are removed, along with those of files that have changed since. An
+    index in a folder of your choice is neither listed nor removed.
 
     Examples:
         rocpd cache list

@@ -59,7 +59,7 @@ def info(
     """Show what the job is: GPUs, versions, ranks, rows, problems.
 
     Ranks of one clock_domain have comparable timestamps; span_s is first start to last end in seconds. offset_ns is
-    added to the times of a host on the time line of all, right to certain_ns and probably to likely_ns.
+    added to the times of a host for the common time line; its error is below certain_ns, and probably below likely_ns.
 
     Examples:
         rocpd info job/
@@ -138,7 +138,7 @@ class SchemaOptions:
 def schema(asked: SchemaOptions, output: TableOptions) -> None:
     """List tables and views, or the columns of some.
 
-    SQL can name all of them; columns have their unit and meaning. Those of `rocpd summary` are in the schema `summary`.
+    SQL can name all of them; columns have their unit and meaning. Tables of `rocpd summary` are in schema `summary`.
 
     Examples:
         rocpd schema

@@ -27,7 +27,7 @@ def mcp(inputs: Inputs, asked: McpOptions) -> None:
     """Answer agents' questions by the Model Context Protocol.
 
     Tools ask SQL, summaries, advice, comparisons and predictions; resources are the verdict, the report, the glossary
-    and a table of questions. Only the inputs and what lies below them is read, nothing is written. Answers have units,
+    and a table of questions. Only the inputs and paths below them are read, nothing is written. Answers have units,
     certainty, the command that shows the same, and at most 16,000 bytes unless more is asked for. On stdin and stdout
     unless --http is given; it ends with the client, or with Ctrl-C.
 
@@ -77,7 +77,7 @@ class QuestionsChoice:
 def questions(asked: QuestionsChoice, output: TableOptions) -> None:
     """Show which command answers which question.
 
-    Beside each stands where to look in the answer.
+    Each comes with the place to look at in the answer.
 
     Examples:
         rocpd questions

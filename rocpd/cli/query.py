@@ -58,8 +58,8 @@ def query(
     """Ask SQL of all ranks at once.
 
     Tables (rocpd_region …) and views (kernels, regions, top_kernels …) are those of the whole job; views end with
-    rank and hostname. `summary.budget` and the like are the tables of `rocpd summary`, `metrics` is what hardware
-    counters say of kernels. `rocpd schema` lists them all.
+    rank and hostname. `summary.budget` and the like are the tables of `rocpd summary`, `metrics` has the metrics of
+    kernels from hardware counters. `rocpd schema` lists them all.
 
     Examples:
         rocpd query "select * from top_kernels limit 10" job/

@@ -153,8 +153,8 @@ def summary(
 ) -> None:
     """Show where the time went, exact over all ranks.
 
-    Without names: what is wrong, what the time consists of, and what takes it. With names: those summaries, with
-    suitable units on the console and exact in files; `all` is every one. `rocpd schema NAME` has what columns mean.
+    Without names: problems, the parts of the time, and the work that takes it. With names: these summaries, with
+    suitable units on the console and exact in files; `all` names every one. `rocpd schema NAME` explains the columns.
 
     With --amd, another option of AMD's tables, or --format and no names: the tables that AMD's users know. Durations
     are nanoseconds, percentages are of the table (by rank: of the rank), STD_DEV is the sample deviation. On the
@@ -335,13 +335,13 @@ def follow(
     Args:
         connect: opens the files as they are now.
         paths: the inputs, to see whether they changed.
-        options: what is asked of the analysis.
+        options: options of the analysis.
         out: where lines go.
-        report: called with what keeps files from being read, at each look.
+        report: called with the reason why files cannot be read, at each look.
         wait: lets some seconds pass.
 
     Raises:
-        UsageError: what is asked for makes no sense.
+        UsageError: an option makes no sense.
         OutputError: a file of its own cannot be written.
     """
     from rocpd.summary.kernels.op_trace import KernelLog

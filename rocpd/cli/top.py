@@ -52,7 +52,7 @@ def top(inputs: Inputs, shown: TopOptions, output: TableOptions, asked: Asked) -
     """Show a job while it runs: steps, ranks that cost time, who is silent.
 
     Files may appear, grow, and end meanwhile; only new rows are read, and nothing is written beside them. Conclusions
-    are those of rocpd summary about the last steps that are over on all ranks; of a job that is over about all of it.
+    are those of rocpd summary, on the last steps that are finished on all ranks, or on all of a finished job.
     Keys: q ends, h or ? shows the others.
 
     Examples:
@@ -162,8 +162,8 @@ class HangOptions:
 def hang(inputs: Inputs, asked: HangOptions, output: TableOptions) -> int:
     """Say whether a job hangs, which rank is missing, and who waits.
 
-    For a job whose recorder keeps what has begun and not ended beside each database, while it runs or after it was
-    killed. Ends with 1 where it hangs, and with 4 where that is not recorded.
+    For a running or killed job whose recorder keeps the unfinished work beside each database. Ends with 1 if the job
+    hangs, and with 4 if that is not recorded.
 
     Examples:
         rocpd hang job/

@@ -109,7 +109,7 @@ def _replayed(finding: Finding) -> str:
 
 
 def _sureness(advice: Advice, finding: Finding) -> str:
-    """Return how sure a finding is, and what it may gain."""
+    """Return the confidence of a finding, and its gain."""
     least = "" if finding.gain_percent is None else f", {gain(finding)} of the {advice.job.unit}"
     return f"{finding.confidence}{least}"
 

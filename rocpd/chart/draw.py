@@ -207,8 +207,8 @@ def png(width: int, rows: Sequence[bytes], palette: Iterable[Rgba]) -> bytes:
 _HEIGHT = 150.0  # of lines
 _ROW, _GAP = 16.0, 4.0  # height of a bar, space between two
 _LABEL, _SHORT = 27.0, 18  # px of the width for each character of a label; characters that all labels may have
-_MARGIN = 70.0  # px: for what stands beside a bar
-_TICK_ROOM = 95.0  # px: for the text beside a bar
+_MARGIN = 70.0  # px: for the text beside a bar
+_TICK_ROOM = 95.0  # px: of the width for each tick
 _MOST_POINTS = 600  # of a line
 _LEAST_ROW = 0.6  # of a time line
 _TICK = 16.0  # height of the numbers below an axis

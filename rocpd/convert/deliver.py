@@ -144,7 +144,7 @@ _BLOCK = 1 << 20  # bytes
 
 @frozen
 class Output:
-    """One output: what its name has after the base name, and the ranks in it."""
+    """One output: the part of its name after the base name, and the ranks in it."""
 
     infix: str
     ranks: tuple[Placement, ...]

@@ -47,7 +47,7 @@ _COSTS: Floats = np.minimum((1 - _RHOS**2) ** -4.0, 200.0)
 factors are calibrated.
 """
 
-_JACOBIANS: Floats = 2.5 * np.log(1 - _RHOS**2)  # half of it is from the first run; the rest: few series wander far
+_JACOBIANS: Floats = 2.5 * np.log(1 - _RHOS**2)  # 0.5 of it is from the first run; the rest: few series wander far
 _OUTSIDE, _FEW = 4.0, 0.1  # deviations of an outlier from the median of its neighbours, and largest share of outliers
 _COST_OF_PAIRS = 5.0  # of likelihood: there are more pairs than steps
 _FREEDOM = 200  # degrees of freedom; larger numbers make no difference

@@ -44,7 +44,7 @@ class _Kind(enum.IntEnum):
     HAPPENED = 0  # the newest are kept, by their times; new ones wait
     HELD = 1  # all are kept, for the memory held; new ones wait
     OF_EVENT = 2  # kept with their events
-    EVENT = 3  # kept with their rows
+    EVENT = 3  # kept with the rows of the event
     TEXT = 4  # all are kept
     THING = 5  # all are kept, and change: processes, threads, agents, whose ids are not in order
 

@@ -146,7 +146,7 @@ def hang(session: Federation, after_s: float = AFTER_S) -> HangReport:
 
 def judged(ranks: tuple[RankProgress, ...], after_s: float = AFTER_S) -> HangReport:
     """Return the answer for the progress of ranks; see `hang`."""
-    # Groups get stuck one after the other: the blame considers groups that will be stuck soon, too.
+    # Groups get stuck in turn: the blame considers groups that will be stuck soon, too.
     soon = sorted(_waits(ranks, round(after_s * 1e9) // 2), key=lambda wait: -wait.waited_ns)
     waits = tuple(soon) if any(wait.waited_ns >= after_s * 1e9 for wait in soon) else ()
     known = [rank for rank in ranks if rank.state is not None]

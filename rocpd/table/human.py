@@ -499,7 +499,7 @@ def heat_map(lines: Sequence[tuple[str, Sequence[Shade]]], below: tuple[str, str
 
 
 def matrix(labels: Sequence[str], values: Sequence[Sequence[float]], corner: str, screen: Screen) -> Iterator[str]:
-    """Yield a matrix of who does what to whom; the darkest cell is the largest value.
+    """Yield a matrix of pairs; the darkest cell is the largest value.
 
     Args:
         labels: labels of rows and of columns.

@@ -320,7 +320,7 @@ class Overview:
             try:
                 rank, outline = next(self._coming)
             except RocpdError:
-                self._outlines = {}  # of what was under way, nothing comes any more
+                self._outlines = {}  # outlines that were being read are lost
                 raise
             self._outlines[rank.number] = outline
         self.is_complete = len(self._outlines) == len(line_of(session).places)

@@ -127,7 +127,7 @@ def _groups_of(events: RankEvents, track: Track, is_on_top: bool) -> _GroupPath:
 
 
 def _agent_group(events: RankEvents, agent: int, track: str) -> tuple[_Place, str]:
-    """Return the group of an agent, whose name begins that of its track: GPUs come first, unknown agents last."""
+    """Return the group of an agent, whose name begins the name of its track: GPUs come first, unknown agents last."""
     known = list(events.agents)
     position = known.index(agent) if agent in events.agents else len(known)
     return (TrackKind.STREAM, agent not in events.gpus, position), events.agents.get(agent) or track.partition(" · ")[0]

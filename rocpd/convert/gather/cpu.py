@@ -186,7 +186,7 @@ def connect(rank: int, calls: Slices, work: Sequence[Slices], launching: Sequenc
 
 
 def queue_depths(context: Context, calls: Slices, work: Sequence[Slices], launching: Sequence[Ints]) -> Counters:
-    """Return for each agent the number of launched operations that have not started, of those with a known call."""
+    """Return for each agent the number of operations with a known call that are launched and have not started."""
     of_tracks = np.array([NULL if each.agent is None else each.agent for each in context.events.tracks.all], np.int64)
     known = [np.flatnonzero(call >= 0) for call in launching]
     agents = np.concatenate([of_tracks[slices.track[rows]] for slices, rows in zip(work, known, strict=True)])

@@ -57,7 +57,7 @@ def values(context: Context) -> Values:
         agents[number] = agent if agent in context.events.agents else NULL
     odd = Counter[str]()
     read = read_all(context.reader, _VALUES, odd)
-    del odd["value"]  # counted below, without NULL
+    del odd["value"]  # counted below, NULL included
     context.damage.add_odd("rocpd_pmc_event", odd)
     (event, pmc), (value,) = read.numbers, read.reals
     keep = ~np.isnan(value) & (event != NULL)

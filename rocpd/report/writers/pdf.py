@@ -28,7 +28,7 @@ from rocpd.table.palette import GREEN, GREY, RED
 _MADE = datetime(2000, 1, 1, tzinfo=UTC)  # a fixed date, so that bytes are the same each time
 _MARGIN, _LINE = 12.0, 4.2  # mm
 _MOST_ROWS = 40
-_SMALLEST = 0.75  # of its size: smaller charts start a page instead
+_SMALLEST = 0.75  # least share of its size to which a chart is shrunk, before it starts a page
 _SHARP = 8  # times the resolution of pictures: readers blur pixels
 _LONGEST, _LONGEST_CELL = 800, 96  # characters of a paragraph, of a cell
 _CODE = 0.9  # size of code relative to the text around it

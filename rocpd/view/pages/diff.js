@@ -38,7 +38,7 @@ async function steps(line) {
 }
 
 const longest = (spans) => [...spans].reduce((a, b) => (b[1][1] - b[1][0] > a[1][1] - a[1][0] ? b : a))[0];
-// Steps of the part that is taken; of a part without any, all.
+// The steps of the selected part; all steps if it has none.
 function inPart(spans) {
   const [low, high] = [given("start") ?? 0, given("end") ?? Infinity].map(Number), inside = [...spans].filter(([, [start, end]]) => start < high && end > low);
   return inside.length ? inside : spans;

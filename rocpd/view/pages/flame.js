@@ -1,4 +1,4 @@
-// The flame graphs of `rocpd view`, on a canvas: calls and recorded stacks of the part that was taken.
+// The flame graphs of `rocpd view`, on a canvas: calls and recorded stacks of the selected part.
 // Names from files are drawn or go in as texts, never as markup.
 
 import { $, ask, button, duration, element, given, inkOn, note, query, say } from "./page.js";
@@ -38,7 +38,7 @@ function choose(index, frame = -1) {
   tell();
 }
 
-// What is shown, in the address and in words: the frame that the keys are at, and how much has the word that is searched.
+// The address and the words for the picture: the current frame, and the share with the word that is searched.
 function tell() {
   const { graph, frame, word } = state, at = graph.frames[state.at];
   const words = [`${graph.title}: ${amount(graph.total)}`, at && (frame || document.activeElement === canvas) ? about(at) : ""];
@@ -49,7 +49,7 @@ function tell() {
 
 const about = (frame) => `${frame[NAME]}: inclusive ${amount(frame[VALUE])} (${share(frame[VALUE])}), exclusive ${amount(frame[OWN])} (${share(frame[OWN])})`;
 
-// The value of the outermost frames that have the word: what is inside them counts once.
+// The value of the outermost frames that have the word, so that frames inside them are not counted again.
 function found() {
   let [all, until] = [0, 0];
   for (const [name, , start, value] of state.graph.frames) {
@@ -65,7 +65,7 @@ function shown() {
   return frame ? [frame[START], frame[START] + frame[VALUE]] : [0, graph.total];
 }
 
-// The place of a frame; null: it is not in view. What is around the frame that was chosen is as wide as the page.
+// The place of a frame; null: it is not in view. Frames around the chosen frame are as wide as the page.
 function box(frame) {
   const [low, high] = shown(), wide = canvas.clientWidth;
   const left = Math.max(0, ((frame[START] - low) / (high - low)) * wide), right = Math.min(wide, ((frame[START] + frame[VALUE] - low) / (high - low)) * wide);
@@ -133,7 +133,7 @@ function hover(event) {
   Object.assign(tip.style, { left: `${Math.max(0, x + 14 + wide > canvas.clientWidth ? x - wide - 10 : x + 14)}px`, top: `${event.clientY - top + 18}px` });
 }
 
-// The frames that a key leads to: frames stand in the order of a walk, those around others first.
+// The frames that a key leads to; frames are in the order of a walk, outer ones first.
 function next(key) {
   const { frames } = state.graph, at = frames[state.at];
   const inside = (frame) => frame[START] >= at[START] && frame[START] < at[START] + Math.max(1, at[VALUE]);

@@ -1,4 +1,4 @@
-// What the pages of `rocpd view` share: they ask the server, make elements, and have one address. Texts go in as texts,
+// Shared by the pages of `rocpd view`: requests to the server, elements, and the address. Texts go in as texts,
 // never as markup.
 
 export const $ = (id) => document.getElementById(id);
@@ -9,10 +9,10 @@ export const $ = (id) => document.getElementById(id);
 const KEYS = ["start", "end", "at", "open", "fold", "pick", "step", "against", "graph", "search", "frame", "theme"];
 let known = new URLSearchParams(location.hash.slice(1));
 
-// The value that the address had when the page was opened, or that was noted last; null: it has none.
+// The value in the address when the page was opened, or the value noted last; null: there is none.
 export const given = (key) => known.get(key);
 
-// The address with other values; what has none goes.
+// The address with other values; names without a value are removed.
 export function addressWith(values) {
   const all = { ...Object.fromEntries(known), ...values };
   return new URLSearchParams(KEYS.map((key) => [key, all[key] ?? ""]).filter(([, value]) => value !== ""));
@@ -63,7 +63,7 @@ export function duration(ns) {
   return `${Number((ns / size).toPrecision(4))} ${unit}`;
 }
 
-// Black or white, whichever is read better on a colour.
+// Black or white, whichever is more readable on a colour.
 export function inkOn(hex) {
   const [red, green, blue] = [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
   return red * 0.3 + green * 0.59 + blue * 0.11 > 120 ? "#000" : "#fff";

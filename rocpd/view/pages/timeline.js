@@ -1,5 +1,5 @@
 // The time line of `rocpd view`, on a canvas: a row a rank, which opens into its threads, streams, markers and counters.
-// It draws tiles that the server makes for the pixels that there are, so its work goes by pixels and not by events.
+// It draws tiles that the server makes for the pixels of the page, so its work depends on pixels, not on events.
 // Times are ns from the start of the job. Texts from files are drawn or go in as texts, never as markup.
 
 import { duration, inkOn } from "./page.js";
@@ -58,7 +58,7 @@ export class TimeLine {
     this.plan();
   }
 
-  // Asks for the tiles of what is in view, rows on the screen first; what was asked for an earlier view is dropped.
+  // Asks for the tiles in view, rows on the screen first; requests of earlier views are dropped.
   look() {
     clearTimeout(this.looking);
     this.looking = setTimeout(() => this.plan(), 40);
@@ -78,7 +78,7 @@ export class TimeLine {
     this.work();
   }
 
-  // The time to ask for: what is shown, and half as much on each side, so that panning finds it there.
+  // The time to ask for: the shown time, and half as much on each side, for panning.
   wanted() {
     const span = this.to - this.from;
     const [low, high] = [Math.max(this.whole[0], this.from - span / 2), Math.min(this.whole[1], this.to + span / 2)];
@@ -142,7 +142,7 @@ export class TimeLine {
     this.paint();
   }
 
-  // Tells which states there are, in the order of all.
+  // Reports the states of ranks, in the order of all states.
   note({ pixels, shares }) {
     const more = this.names.filter((name, state) => !this.occurring.has(name) && shares.subarray(state * pixels, (state + 1) * pixels).some(Boolean));
     for (const name of more) this.occurring.add(name);
@@ -457,7 +457,7 @@ export class TimeLine {
     this.box(gutter - 1, 0, 1, this.height, ink.line);
   }
 
-  // Findings where they are: a frame around their rank or host, or around all rows.
+  // Findings at their places: a frame around their rank or host, or around all rows.
   drawPlaces(shown) {
     const { pen, ink } = this;
     pen.strokeStyle = ink.mark;
@@ -538,7 +538,7 @@ export class TimeLine {
     this.moved();
   }
 
-  // Shows a time with some of what is around it, and a rank, whose host is unfolded.
+  // Shows a time with some time around it, and a rank, whose host is unfolded.
   show(start, end, rank, margin = 0.5) {
     const around = Math.max((end - start) * margin, 1000);
     if (rank !== undefined) {
@@ -636,7 +636,7 @@ export class TimeLine {
     Object.assign(this.tip.style, { left: `${Math.max(0, left)}px`, top: `${this.at.y + 18}px` });
   }
 
-  // What is at a place, in a few lines.
+  // The text for a place, in a few lines.
   words({ x, y, line, inRows }) {
     const now = this.ns(x), when = `at ${duration(Math.max(0, now))}`;
     if (x < this.gutter) return line?.kind === "rank" ? [this.rankOf.get(line.rank).label, this.rankOf.get(line.rank).about.split("\n")[0]] : line?.row ? [line.row.title] : [];
@@ -702,7 +702,7 @@ export class TimeLine {
     this.paint();
   }
 
-  // Shows a part that is not taken yet.
+  // Shows a part that is not selected yet.
   mark(part) {
     [this.part, this.marked] = [part, true];
     this.paint();

@@ -1,4 +1,4 @@
-// The page of `rocpd view`: the time line (`timeline.js`), the report of the part that was taken, SQL, and a trace for Perfetto.
+// The page of `rocpd view`: the time line (`timeline.js`), the report of the selected part, SQL, and a trace for Perfetto.
 // Texts from files go into the page as texts, never as markup; only the report comes as markup, escaped by its writer.
 
 import { $, addressWith, ask, button, duration, element, fillLegend, fillStates, given, ms, note, query, say } from "./page.js";
@@ -41,7 +41,7 @@ function writeAddress() {
   note({ ...taken(), ...state.line.address() });
 }
 
-// All of a slice, and where to go from it.
+// All data of a slice, and links from it.
 function showSlice(slice) {
   const { name, category, start, end, step, rank, values, linked, sql } = slice, tools = element("p", undefined, "tools"), list = element("dl");
   const place = { start: Math.max(0, start - 100_000), end: end + 100_000 };
@@ -197,7 +197,7 @@ async function openPerfetto(part, place) {
   }
 }
 
-// Findings that have a place are drawn there, and get buttons that open it, with some of what is around it.
+// Findings with a place are drawn there, and get buttons that open it, with some time around it.
 function addPlaces(main) {
   const findings = [];
   for (const item of main.querySelectorAll("[data-start]")) {

@@ -203,7 +203,7 @@ def _order(rules: Mapping[str, Rule], finding: Finding) -> tuple[bool, bool, flo
 
 
 def _goes_beyond(effect: Explained) -> bool:
-    """Whether a replay without an effect gains far more than one without its cause, then not its only cause."""
+    """Whether a replay without an effect gains far more than one without its cause, which then does not explain it."""
     finding, cause = effect.finding, effect.cause
     are_replayed = finding.regained_by is not None and cause.regained_by is not None
     return are_replayed and (finding.gain_percent or 0.0) > _BEYOND * (cause.gain_percent or 0.0)

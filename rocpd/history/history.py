@@ -81,7 +81,7 @@ def closest(jobs: Sequence[Sequence[RunEntry]], entry: RunEntry) -> int:
 
 
 def score(first: RunEntry, second: RunEntry) -> float:
-    """Return how well two runs compare, from 0 to 1: by their first lines, and if these differ, by their profiles."""
+    """Return how well two runs compare, from 0 to 1: by their first lines, or in full if these score too low."""
     quick = _quick(first, second)
     if quick >= _LEAST or first.unit != second.unit:
         return quick

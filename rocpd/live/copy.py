@@ -387,7 +387,7 @@ class FreshCopy:
         return self._value(f"SELECT {column} FROM {table.of('source')} WHERE rowid >= ? LIMIT 1", row)
 
     def _first(self, table: _Table, column: str, value: int) -> int:
-        """Return a row before which all values of a column are too small."""
+        """Return a row before which all values of a column are below `value`."""
         low = self._value(f"SELECT min(rowid) FROM {table.of('source')}") or 0
         high = self._last(table) + 1
         while low < high:

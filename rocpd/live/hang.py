@@ -1,8 +1,8 @@
 """Which ranks wait for which in a job that is stuck, and which are missing.
 
 A group is stuck if a member waits in one of its operations and no member has advanced for a while. A missing rank is to
-blame only if it waits for nobody; otherwise the rank that it waits for is. If all wait for each other, the order of
-their calls is wrong. Reads no file; uses the results of `progress`.
+blame only if it waits for nobody; otherwise the rank that it waits for is to blame. If all wait for each other, the
+order of their calls is wrong. Reads no file; uses the results of `progress`.
 """
 
 from __future__ import annotations
@@ -207,8 +207,8 @@ def _waits(ranks: Sequence[RankProgress], after_ns: int) -> Iterator[GroupWait]:
 def _roots(waits: Sequence[GroupWait], ranks: Mapping[int, RankProgress]) -> tuple[int, ...]:
     """Return the ranks that others wait for and that wait for nobody; a rank that is gone waits for nobody any more.
 
-    If all missing ranks wait, too, the result is the ranks whose host is in a call that does not wait: the others wait
-    for earlier work of their GPU.
+    If all missing ranks wait, too, the result is the ranks whose host is in a call that waits for nothing: they wait
+    only for earlier work of their GPU.
     """
     missing = {rank for wait in waits for rank in wait.missing}
     if gone := {rank for rank in missing if ranks[rank].is_gone}:

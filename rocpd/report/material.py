@@ -202,7 +202,7 @@ def _cell(value: object, short: object) -> object:
 
 
 def _of_table(field: Field, units: Collection[object]) -> Field:
-    """Return a field whose unit stands in the rows with the unit that all rows share, if they do."""
+    """Return a field; if its unit is in the rows, with the unit that all rows share, if they share one."""
     is_of_rows = field.unit == OF_ROW and len(units) == 1
     return replace(field, unit=str(next(iter(units)) or "")) if is_of_rows else field
 
@@ -252,7 +252,7 @@ def _function(question: Inquiry, base: ReportBase | None) -> Function:
 
 
 def advised() -> tuple[Inquiry, ...]:
-    """Return the questions of the rules of advice; with a default division they equal those of other sections."""
+    """Return the questions of the rules of advice; a default division is left out, as in those of other sections."""
     analyses = known_analyses()
     return tuple(
         Inquiry(name, None if by is analyses[name].divided_by else by)

@@ -58,7 +58,7 @@ def _whole_numbers(values: Array) -> list[int] | None:
 
 
 def _repeated(values: Values, is_number: bool) -> Coded | None:
-    """Return the cells of a column of texts or whole numbers that repeat, without missing ones; None for others."""
+    """Return the cells of a column of texts or whole numbers that repeat, each with a text; None for other columns."""
     if isinstance(values, Coded):
         show, codes = _bare if is_number else quoted, values.codes
         return Coded(np.where(codes < 0, len(values.texts), codes), [*map(show, values.texts), show(None)])

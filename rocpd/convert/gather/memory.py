@@ -78,7 +78,7 @@ def _held(context: Context, rows: Columns) -> Counters:
     is_scratch = per_id(level, lambda code: text[code] == SCRATCH) > 0
     ends = freed(memory_keys(level, is_scratch, address, agent, queue), allocates)
     context.damage[Damage.UNKNOWN_FREE, "frees"] += int((~allocates & (ends < 0)).sum())
-    # Tracks stand in the order in which agents first hold anything.
+    # Tracks are in the order in which agents first hold memory.
     tracks = {(NULL, NULL): NULL}
     pairs = zip(np.where(allocates, agent, NULL).tolist(), np.where(allocates, level, NULL).tolist(), strict=True)
     track = np.array([_track(context, tracks, *pair) for pair in pairs], np.int64)

@@ -35,7 +35,7 @@ class Advice:
 
     Args:
         job: facts of the job; gains are shares of a step of its critical rank.
-        findings: the findings; first those that the recording lacks, then by gain.
+        findings: first the gaps of the recording, then findings by gain.
         explained: findings that one of `findings` causes.
         silent: ids of the rules that looked and found nothing.
         unable: for each rule that could not look the reason (`text`), with its id (`rule`).

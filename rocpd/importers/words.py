@@ -7,11 +7,14 @@ GPUs that a driver counts from 0 become agents; texts that hold arguments or fac
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, TypeAlias
+
+import numpy as np
 
 from rocpd.base.texts import json_object
 from rocpd.schema.trace.events import Arguments, CounterValues, Events, Samples
@@ -141,13 +144,13 @@ def write_arguments(
     trace: TraceWriter, events: Sequence[int], arguments: Iterable[Sequence[Argument]], first: int = 0
 ) -> None:
     """Write the arguments of each of some events, with positions from `first` on."""
-    rows = [
-        (event, position, *argument)
-        for event, of_event in zip(events, arguments, strict=True)
-        for position, argument in enumerate(of_event, first)
-    ]
-    if rows:
-        event, position, kind, name, value = zip(*rows, strict=True)
+    of_events = list(arguments)
+    flat = list(itertools.chain.from_iterable(of_events))
+    if flat:
+        kind, name, value = zip(*flat, strict=True)
+        counts = list(map(len, of_events))
+        position = list(itertools.chain.from_iterable(range(first, first + count) for count in counts))
+        event = np.repeat(np.array(events), counts)
         trace.write(Arguments(event_id=event, position=position, type=kind, name=name, value=value))
 
 

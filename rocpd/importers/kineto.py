@@ -13,6 +13,7 @@ around the launch, or to the operator where there is none.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import math
@@ -20,7 +21,8 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 import orjson
@@ -41,6 +43,11 @@ from rocpd.schema.trace.events import (
 )
 from rocpd.schema.trace.infos import AgentInfo, KernelInfo, NodeInfo, ProcessInfo, StreamInfo
 from rocpd.schema.trace.writer import TraceWriter
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Nanoseconds: TypeAlias = npt.NDArray[np.int64]
 
 OPERATOR, ANNOTATION = "record_param_comms", "nccl:"
 
@@ -198,7 +205,8 @@ def _ranks_of(text: Any) -> str | None:
 OPERATORS, PYTHON, ANNOTATIONS = "cpu_op", "python_function", "user_annotation"
 KERNELS, COPIES, SETS, GPU_ANNOTATIONS = "kernel", "gpu_memcpy", "gpu_memset", "gpu_user_annotation"
 CALLS = ("cuda_runtime", "cuda_driver", "privateuse1_runtime", "privateuse1_driver")
-ON_GPU = frozenset({KERNELS, COPIES, SETS, GPU_ANNOTATIONS, "cuda_sync", "gpu_mem"})
+_OPERATIONS = frozenset({KERNELS, COPIES, SETS})
+ON_GPU = _OPERATIONS | frozenset({GPU_ANNOTATIONS, "cuda_sync", "gpu_mem"})
 
 _FORMER = {
     "operator": OPERATORS, "runtime": "cuda_runtime", "memcpy": COPIES, "memset": SETS, "python": PYTHON,
@@ -208,7 +216,8 @@ _FORMER = {
 
 def category_of(event: Mapping[str, Any]) -> str:
     """Return the category of an event by its present name: PyTorch 1.8 called operators `Operator`."""
-    return _present_category(str(event.get("cat", "")))
+    category = event.get("cat", "")
+    return _present_category(category if isinstance(category, str) else str(category))
 
 
 @functools.lru_cache(1024)
@@ -219,6 +228,10 @@ def _present_category(category: str) -> str:
 def _argument(event: Event, name: str) -> Any:
     arguments = event.get("args")
     return arguments.get(name) if isinstance(arguments, dict) else None
+
+
+def _is_collective(name: str, category: str) -> bool:
+    return name == OPERATOR or (category == ANNOTATIONS and name.startswith(ANNOTATION))
 
 
 class KinetoSurvey:
@@ -247,16 +260,23 @@ class KinetoSurvey:
 
     def add(self, events: Iterable[Event]) -> None:
         """Look at events."""
+        ranges: dict[str, list[Event]] = {}
         for event in events:
             phase = event.get("ph")
             if phase == "X":
-                self._add_range(event)
+                ranges.setdefault(category_of(event), []).append(event)
             elif phase == "M":
                 self._add_name(event)
             elif phase == "i" and event.get("name") == "[memory]":
-                self._add_device(event, 1, "Device Id")
+                self._add_devices([event], 1, "Device Id")
             elif phase in ("s", "f") and event.get("cat") == "fwdbwd" and isinstance(event.get("id"), int):
                 self.links.setdefault((event.get("tid"), event.get("ts", 0)), []).append(event["id"])
+        for category, of_category in ranges.items():
+            timed = [event for event in of_category if isinstance(event.get("ts"), (int, float))]
+            if category in _OPERATIONS:
+                self._add_devices(of_category, 0, "device")
+            elif timed and category not in ON_GPU and category != "trace":
+                self._add_ranges(category, timed)
 
     @property
     def pid(self) -> int:
@@ -274,31 +294,28 @@ class KinetoSurvey:
         """Return the arguments of collectives by the ranges that carry them out."""
         return arguments_of_collectives(self._collectives)
 
-    def _add_range(self, event: Event) -> None:
-        category = category_of(event)
-        if category in (KERNELS, COPIES, SETS):
-            self._add_device(event, 0, "device")
-        if category in ON_GPU or category == "trace":
-            return
-        start = event.get("ts")
-        if not isinstance(start, (int, float)):
-            return
-        self._pids[event.get("pid")] += category != PYTHON
-        end = start + (event.get("dur") or 0)
-        first, last = self.span or (start, end)
-        self.span = min(first, start), max(last, end)
-        name, arguments = event.get("name"), event.get("args")
-        if not isinstance(name, str) or not isinstance(arguments, dict):
-            return
-        if name == OPERATOR or (name.startswith(ANNOTATION) and category == ANNOTATIONS):
-            self._collectives.append(Range(event.get("tid"), start, end, name, arguments))
-        elif category in CALLS and ("bytes" in arguments or "size" in arguments):
-            self._add_copy(arguments)
+    def _add_ranges(self, category: str, events: Sequence[Event]) -> None:
+        """Look at ranges of the CPU, all with a time."""
+        pids = [event.get("pid") for event in events]
+        self._pids.update(dict.fromkeys(pids, 0) if category == PYTHON else pids)
+        starts = [event["ts"] for event in events]
+        ends = [event["ts"] + (event.get("dur") or 0) for event in events]
+        first, last = self.span or (math.inf, -math.inf)
+        self.span = min(first, *starts), max(last, *ends)
+        if category in CALLS:
+            for event in events:
+                arguments = event.get("args")
+                if isinstance(arguments, dict) and ("bytes" in arguments or "size" in arguments):
+                    self._add_copy(arguments)
+        elif category != PYTHON:
+            for event, start, end in zip(events, starts, ends, strict=True):
+                name, arguments = event.get("name"), event.get("args")
+                if isinstance(name, str) and isinstance(arguments, dict) and _is_collective(name, category):
+                    self._collectives.append(Range(event.get("tid"), start, end, name, arguments))
 
-    def _add_device(self, event: Event, whose: int, key: str) -> None:
-        device = _argument(event, key)
-        if isinstance(device, int) and device >= 0:
-            self.devices[whose].add(device)
+    def _add_devices(self, events: Iterable[Event], whose: int, key: str) -> None:
+        devices = {_argument(event, key) for event in events}
+        self.devices[whose].update(each for each in devices if isinstance(each, int) and each >= 0)
 
     def _add_copy(self, arguments: Mapping[str, Any]) -> None:
         size = str(arguments.get("bytes", arguments.get("size")))
@@ -325,22 +342,20 @@ _IN_COLUMNS = frozenset({
 })  # fmt: skip
 """Arguments that rows hold elsewhere, that follow from others, or that number records of the profiler."""
 _NO_SIZES = (0, 0, 0)
+_EXACT = 1 << 43  # [us]: below, whole ns are exact as floats
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+(?=>)")  # in names of functions: another one in each process
 
 
-class _Region(NamedTuple):
-    """A region: times [ns], thread, name and category; number of the operator around it, and what its event has."""
+_Item = TypeVar("_Item")
+_Rows = TypeVar("_Rows")
+_ODD = (KeyError, TypeError, ValueError, OverflowError)
+"""Errors that events without a time or a name cause, and values of types that PyTorch's have not."""
 
-    start: int
-    end: int
-    tid: int
-    name: str
-    category: str
-    external: int = 0
-    stack: int = 0
-    extdata: str = "{}"
-    call_stack: str = "{}"
-    recorded: Sequence[words.Argument] = ()
+_NOT_READ = "events without a time or a name, or with values of another type than these have"
+
+_Recorded: TypeAlias = list[words.Argument]
+_Described: TypeAlias = tuple[int, str, str, Any, str, str, _Recorded]
+"""Thread, name, category and call of a region, its extdata and call stack, and the arguments of its event."""
 
 
 class KinetoRows:
@@ -360,13 +375,14 @@ class KinetoRows:
             trace, {tid: name for (pid, tid), name in survey.threads.items() if pid == survey.pid}
         )
         self._counters = words.CounterTracks(trace)
-        self._kernels = words.Registered(trace, lambda key: KernelInfo(display_name=key[0], arch_vgpr_count=key[1]))
+        self._symbols = words.Registered(trace, lambda key: KernelInfo(display_name=key[0], arch_vgpr_count=key[1]))
         self._agents = words.Registered(trace, words.gpu)
         self._streams = words.Registered(trace, StreamInfo)
         self._done: set[int] = set()  # hashes of operations
-        self._regions: list[_Region] = []
-        kinds: tuple[type[Any], ...] = (KernelDispatches, MemoryCopies, MemoryAllocations)
-        self._rows: dict[type[Any], list[dict[str, Any]]] = {kind: [] for kind in kinds}
+        self._regions: list[tuple[Event, dict[str, Any], str]] = []  # with arguments and category
+        self._kernels: list[tuple[Event, dict[str, Any]]] = []
+        self._copies: list[tuple[Event, dict[str, Any]]] = []
+        self._allocations: list[dict[str, Any]] = []
         # GPU as PyTorch's allocator counts -> as operations do: roctracer counts the CPUs of the node too.
         is_one = [len(devices) for devices in survey.devices] == [1, 1]
         self._memory_is_on = dict(zip(*reversed(survey.devices), strict=True)) if is_one else {}
@@ -382,45 +398,67 @@ class KinetoRows:
         """Write events."""
         for event in events:
             try:
-                self._add(event)
-            except (KeyError, TypeError, ValueError, OverflowError):
-                self._lose("events without a time or a name, or with values of another type than these have")
-        self._write()
+                self._place(event)
+            except _ODD:
+                self._lose(_NOT_READ)
+        regions = self._made(self._region_rows, self._regions)
+        operations = self._made(self._kernel_rows, self._kernels) + self._made(self._copy_rows, self._copies)
+        for ranges, recorded in regions:
+            words.write_arguments(self._trace, self._trace.write(ranges).events, recorded)
+        for rows in operations:
+            self._trace.write(rows)
+        if self._allocations:
+            words.write_rows(self._trace, MemoryAllocations, self._allocations)
+        self._counters.write()
+        for collected in (self._regions, self._kernels, self._copies, self._allocations):
+            collected.clear()
 
-    def _add(self, event: Event) -> None:
-        phase = event.get("ph")
+    def _place(self, event: Event) -> None:
+        """Put an event with those of its kind."""
+        phase, arguments = event.get("ph"), event.get("args") or {}
         if phase == "X":
-            self._add_range(event)
+            category = category_of(event)
+            if category not in _OPERATIONS:
+                if category != "trace":
+                    self._regions.append((event, arguments, category))
+            elif self._is_new(event, arguments):
+                (self._kernels if category == KERNELS else self._copies).append((event, arguments))
         elif phase == "i" and event.get("name") == "[memory]":
-            self._add_memory(event, event.get("args") or {})
+            self._add_memory(event, arguments)
         elif phase == "i" and event.get("cat"):
-            self._add_mark(event)
+            self._regions.append((event, arguments, MARK))
         elif phase == "C":
             self._add_counters(event)
         elif phase not in ("M", "s", "t", "f", "i"):
             self._lose(f"events of the phase {phase!r}, which PyTorch does not write")
 
-    def _add_range(self, event: Event) -> None:
-        category, arguments = category_of(event), event.get("args") or {}
-        if not isinstance(event["name"], str):
-            raise TypeError(event["name"])
-        begin = self._time(event["ts"])
-        times = begin, begin + max(0, round((event.get("dur") or 0) * 1000))
-        if category in _OPERATIONS and self._is_done(event, arguments):
-            self._lose("operations of GPUs that the file has twice")
-            return
-        if add := _ADDERS.get(category):
-            add(self, event, times, arguments)
-        elif category != "trace":
-            self._add_other(category, event, times, arguments)
+    def _made(self, make: Callable[[Sequence[_Item]], _Rows], items: Sequence[_Item]) -> list[_Rows]:
+        """Return the rows that a function makes of items, without those at which it fails."""
+        try:
+            return [make(items)] if items else []
+        except _ODD:
+            return self._made(make, self._good(make, items))
 
-    def _is_done(self, event: Event, arguments: Mapping[str, Any]) -> bool:
-        """Whether the file had an operation before: one of a launch starts once on a stream."""
+    def _good(self, make: Callable[[Sequence[_Item]], _Rows], items: Sequence[_Item]) -> list[_Item]:
+        """Return the items at which a function does not fail."""
+        with contextlib.suppress(*_ODD):
+            make(items)
+            return list(items)
+        if len(items) == 1:
+            self._lose(_NOT_READ)
+            return []
+        half = len(items) // 2
+        return self._good(make, items[:half]) + self._good(make, items[half:])
+
+    def _is_new(self, event: Event, arguments: Mapping[str, Any]) -> bool:
+        """Whether the file had an operation not before: one of a launch starts once on a stream."""
         where = arguments.get("device"), arguments.get("stream")
         operation = hash((event["ts"], arguments.get("correlation"), *where, event["name"]))
-        before = len(self._done)
+        if operation in self._done:
+            self._lose("operations of GPUs that the file has twice")
+            return False
         self._done.add(operation)
-        return len(self._done) == before
+        return True
 
     def _add_counters(self, event: Event) -> None:
         for series, value in (event.get("args") or {}).items():
@@ -431,22 +469,39 @@ class KinetoRows:
         """Return a time of the file in ns from 1970, or whatever its clock counts from."""
         return self._base + round(microseconds * 1000)
 
-    def _add_operator(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
+    def _times(self, events: Sequence[Event]) -> tuple[Nanoseconds, Nanoseconds]:
+        """Return when events start and end.
+
+        Raises:
+            TypeError: one has a name that is no text, or no time.
+        """
+        if {type(event["name"]) for event in events} != {str}:
+            raise TypeError("name")
+        start = self._base + _nanoseconds([event["ts"] for event in events])
+        return start, start + _nanoseconds([event.get("dur") or 0 for event in events]).clip(0)
+
+    def _region_rows(self, regions: Sequence[tuple[Event, dict[str, Any], str]]) -> tuple[Regions, Sequence[_Recorded]]:
+        """Return the rows of ranges and marks, and the arguments of each."""
+        events, arguments, _ = zip(*regions, strict=True)
+        start, end = self._times(events)
+        described = [_DESCRIBED.get(region[2], KinetoRows._other)(self, *region) for region in regions]
+        tid, name, category, stack, extdata, frames, recorded = zip(*described, strict=True)
+        event = Events(category, stack, None, _externals(arguments), extdata=extdata, call_stack=frames)
+        return Regions(start=start, end=end, tid=tid, name=name, event=event), recorded
+
+    def _operator(self, event: Event, arguments: Mapping[str, Any], _: str) -> _Described:
         recorded = _recorded(arguments)
-        recorded += [("int", "fwdbwd", str(link)) for link in self._survey.links.get((event["tid"], event["ts"]), ())]
+        if links := self._survey.links.get((event["tid"], event["ts"])):
+            recorded += [("int", "fwdbwd", str(link)) for link in links]
         recorded += self._of_collective(event)
         stack = arguments.get("Call stack")
         frames = _json([frame for frame in stack.split(";") if frame]) if isinstance(stack, str) and stack else "{}"
-        region = *self._where(event, times), event["name"], TORCH_OPERATOR, _external(arguments)
-        self._regions.append(_Region(*region, recorded=recorded, call_stack=frames))
+        return self._threads[event["tid"]], event["name"], TORCH_OPERATOR, 0, "{}", frames, recorded
 
-    def _where(self, event: Event, times: tuple[int, int]) -> tuple[int, int, int]:
-        return *times, self._threads[event.get("tid")]
-
-    def _add_annotation(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
+    def _annotation(self, event: Event, arguments: Mapping[str, Any], _: str) -> _Described:
         recorded = _recorded(arguments) + self._of_collective(event)
-        region = *self._where(event, times), event["name"], MARKER_RANGE, _external(arguments)
-        self._regions.append(_Region(*region, recorded=recorded, extdata=_json({"message": event["name"]})))
+        message = _json({"message": event["name"]})
+        return self._threads[event.get("tid")], event["name"], MARKER_RANGE, 0, message, "{}", recorded
 
     def _of_collective(self, event: Event) -> list[words.Argument]:
         if not self._collectives:
@@ -454,61 +509,79 @@ class KinetoRows:
         facts = self._collectives.get((event.get("tid"), event["ts"], event["name"]), {})
         return [("", name, value) for name, value in facts.items()]
 
-    def _add_call(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
+    def _call(self, event: Event, arguments: Mapping[str, Any], _: str) -> _Described:
         recorded = [("", name, _text(value)) for name, value in arguments.items() if name not in _NOT_OF_CALLS]
-        region = *self._where(event, times), event["name"], words.api_category(event["name"]), _external(arguments)
-        self._regions.append(_Region(*region, recorded=recorded, stack=arguments.get("correlation", 0)))
+        name, correlation = event["name"], arguments.get("correlation", 0)
+        return self._threads[event.get("tid")], name, words.api_category(name), correlation, "{}", "{}", recorded
 
-    def _add_python(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
+    def _python(self, event: Event, arguments: Mapping[str, Any], _: str) -> _Described:
         facts = {name: value for name, value in arguments.items() if name not in _IN_COLUMNS and value is not None}
         name = event["name"]
         name = _ADDRESS.sub("", name) if " at 0x" in name else name
-        region = *self._where(event, times), name, PYTHON_FUNCTION, _external(arguments)
-        self._regions.append(_Region(*region, extdata=_json(facts)))
+        return self._threads[event.get("tid")], name, PYTHON_FUNCTION, 0, _json(facts), "{}", []
 
-    def _add_other(self, category: str, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
+    def _other(self, event: Event, arguments: Mapping[str, Any], category: str) -> _Described:
         device, stream = arguments.get("device"), arguments.get("stream")
         line = self._threads[event.get("tid")]
         if isinstance(device, int) and isinstance(stream, int):
             line = self._threads[device, stream, category]
-        region = *times, line, event["name"], _OTHERS.get(category, category.upper()), _external(arguments)
-        self._regions.append(_Region(*region, recorded=_recorded(arguments)))
+        shown = _OTHERS.get(category, category.upper())
+        return line, event["name"], shown, 0, "{}", "{}", _recorded(arguments)
 
-    def _add_on_gpu(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
+    def _on_gpu(self, event: Event, _: Mapping[str, Any], __: str) -> _Described:
         line = self._threads[event.get("pid"), event.get("tid"), "annotations"]
-        self._regions.append(_Region(*times, line, event["name"], GPU_ANNOTATION, _external(arguments)))
+        return line, event["name"], GPU_ANNOTATION, 0, "{}", "{}", []
 
-    def _add_mark(self, event: Event) -> None:
-        time = self._time(event["ts"])
-        region = *self._where(event, (time, time)), event["name"], MARK
-        text = _json({"message": str(event["name"])})
-        self._regions.append(_Region(*region, recorded=_recorded(event.get("args") or {}), extdata=text))
+    def _mark(self, event: Event, arguments: Mapping[str, Any], _: str) -> _Described:
+        text = _json({"message": event["name"]})
+        return self._threads[event.get("tid")], event["name"], MARK, 0, text, "{}", _recorded(arguments)
 
-    def _add_kernel(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
-        block = _sizes(arguments.get("block"))
-        grid = [blocks * items for blocks, items in zip(_sizes(arguments.get("grid")), block, strict=True)]
-        kernel = self._kernels[event["name"], arguments.get("registers per thread")]
-        self._rows[KernelDispatches].append({
-            "start": times[0], "end": times[1], "agent_id": self._agent(event, arguments), "kernel_id": kernel,
-            "stream_id": self._stream(event, arguments), "group_segment_size": arguments.get("shared memory"),
-            "graph_exec_id": arguments.get("graph id"), "graph_node_id": arguments.get("graph node id"),
-            **dict(zip(words.SIZES, (*block, *grid), strict=True)), "event": _gpu_event(arguments),
-        })  # fmt: skip
+    def _kernel_rows(self, kernels: Sequence[tuple[Event, dict[str, Any]]]) -> KernelDispatches:
+        events, arguments = zip(*kernels, strict=True)
+        start, end = self._times(events)
+        blocks, grids = ([_sizes(its.get(what)) for its in arguments] for what in ("block", "grid"))
+        items = [[b * g for b, g in zip(*both, strict=True)] for both in zip(blocks, grids, strict=True)]
+        sizes = zip(words.SIZES, (*zip(*blocks, strict=True), *zip(*items, strict=True)), strict=True)
+        return KernelDispatches(
+            start=start,
+            end=end,
+            agent_id=[self._agent(event, its) for event, its in kernels],
+            kernel_id=[self._symbols[event["name"], its.get("registers per thread")] for event, its in kernels],
+            stream_id=[self._stream(event, its) for event, its in kernels],
+            group_segment_size=[its.get("shared memory") for its in arguments],
+            graph_exec_id=[its.get("graph id") for its in arguments],
+            graph_node_id=[its.get("graph node id") for its in arguments],
+            event=_gpu_events(arguments),
+            **dict(sizes),
+        )
 
-    def _add_copy(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> None:
-        """Add a copy, or what fills memory: that has no source."""
-        is_set, agent = category_of(event) == SETS, self._agent(event, arguments)
-        name, *hosts = (words.MEMORY_SET, None, False) if is_set else words.copy_direction(event["name"])
+    def _copy_rows(self, copies: Sequence[tuple[Event, dict[str, Any]]]) -> MemoryCopies:
+        """Return the rows of copies, and of what fills memory: that has no source."""
+        events, arguments = zip(*copies, strict=True)
+        start, end = self._times(events)
+        name, source, target, category = zip(*(self._copy_kind(event, its) for event, its in copies), strict=True)
+        return MemoryCopies(
+            start=start,
+            end=end,
+            name=name,
+            src_agent_id=source,
+            dst_agent_id=target,
+            size=[its.get("bytes", self._survey.copied.get(its.get("correlation", 0), 0)) for its in arguments],
+            stream_id=[self._stream(event, its) for event, its in copies],
+            event=replace(_gpu_events(arguments), category=category),
+        )
+
+    def _copy_kind(self, event: Event, arguments: Mapping[str, Any]) -> tuple[str, int | None, int | None, str]:
+        """Return name, source, target and category of a copy."""
+        agent = self._agent(event, arguments)
+        if category_of(event) == SETS:
+            return words.MEMORY_SET, None, agent, words.MEMORY_SET
+        name, *hosts = words.copy_direction(event["name"])
         ends = [None if is_host is None else words.HOST.id if is_host else agent for is_host in hosts]
-        for at, key in enumerate(() if is_set else ("fromDevice", "toDevice")):
+        for at, key in enumerate(("fromDevice", "toDevice")):
             if isinstance(arguments.get(key), int):
                 ends[at] = self._agents[arguments[key]]
-        size = arguments.get("bytes", self._survey.copied.get(arguments.get("correlation", 0), 0))
-        self._rows[MemoryCopies].append({
-            "start": times[0], "end": times[1], "src_agent_id": ends[0], "dst_agent_id": ends[1], "name": name,
-            "size": size, "stream_id": self._stream(event, arguments),
-            "event": {"category": words.MEMORY_SET if is_set else "MEMORY_COPY", **_gpu_event(arguments)},
-        })  # fmt: skip
+        return name, ends[0], ends[1], "MEMORY_COPY"
 
     def _add_memory(self, event: Event, arguments: Mapping[str, Any]) -> None:
         """Add what PyTorch's allocator gave or took, and what it holds in all."""
@@ -518,7 +591,7 @@ class KinetoRows:
         agent = self._agents[device] if is_gpu else words.HOST.id
         thread = self._threads[event.get("tid")]
         kind = "FREE" if size < 0 else "ALLOC"
-        self._rows[MemoryAllocations].append({
+        self._allocations.append({
             "start": time, "end": time, "agent_id": agent, "type": kind, "address": arguments.get("Addr"),
             "size": abs(size), "tid": thread, "event": {},
         })  # fmt: skip
@@ -534,34 +607,15 @@ class KinetoRows:
     def _stream(self, event: Event, arguments: Mapping[str, Any]) -> int:
         return self._streams[arguments.get("stream", event.get("tid"))]
 
-    def _write(self) -> None:
-        """Write what was collected."""
-        if self._regions:
-            start, end, tid, name, category, external, stack, extdata, frames, recorded = zip(
-                *self._regions, strict=True
-            )
-            events = Events(category, stack, None, external, extdata=extdata, call_stack=frames)
-            rows = self._trace.write(Regions(start=start, end=end, tid=tid, name=name, event=events))
-            words.write_arguments(self._trace, rows.events, recorded)
-            self._regions.clear()
-        for kind, collected in self._rows.items():
-            if collected:
-                words.write_rows(self._trace, kind, collected)
-                collected.clear()
-        self._counters.write()
 
-
-_OPERATIONS = frozenset({KERNELS, COPIES, SETS})
 _NOT_OF_CALLS = _IN_COLUMNS - {"bytes", "stream", "grid", "block", "shared memory"}
-_ADDERS: Mapping[str, Callable[[KinetoRows, Event, tuple[int, int], Mapping[str, Any]], None]] = {
-    OPERATORS: KinetoRows._add_operator,
-    ANNOTATIONS: KinetoRows._add_annotation,
-    PYTHON: KinetoRows._add_python,
-    KERNELS: KinetoRows._add_kernel,
-    COPIES: KinetoRows._add_copy,
-    SETS: KinetoRows._add_copy,
-    GPU_ANNOTATIONS: KinetoRows._add_on_gpu,
-    **dict.fromkeys(CALLS, KinetoRows._add_call),
+_DESCRIBED: Mapping[str, Callable[[KinetoRows, Event, Mapping[str, Any], str], _Described]] = {
+    OPERATORS: KinetoRows._operator,
+    ANNOTATIONS: KinetoRows._annotation,
+    PYTHON: KinetoRows._python,
+    GPU_ANNOTATIONS: KinetoRows._on_gpu,
+    MARK: KinetoRows._mark,
+    **dict.fromkeys(CALLS, KinetoRows._call),
 }
 
 
@@ -579,25 +633,40 @@ def _agent(number: int, device: Mapping[str, Any]) -> AgentInfo:
     return words.gpu(number, device.get("name"), device.get("totalGlobalMem"), facts)
 
 
-def _external(arguments: Mapping[str, Any]) -> int:
-    """Return the number of the operator that was running."""
-    external = arguments.get("External id", arguments.get("external id", 0))
-    return external if isinstance(external, int) else 0
+def _externals(arguments: Sequence[Mapping[str, Any]]) -> list[int]:
+    """Return the numbers of the operators that were running."""
+    numbers = [its.get("External id", its.get("external id", 0)) for its in arguments]
+    return [number if isinstance(number, int) else 0 for number in numbers]
 
 
-def _gpu_event(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the columns of the event of work of a GPU; arguments without a column are its JSON."""
-    stack, left = arguments.get("correlation", 0), {n: v for n, v in arguments.items() if n not in _IN_COLUMNS}
-    return {"stack_id": stack, "correlation_id": _external(arguments), "extdata": _json(left)}
+def _gpu_events(arguments: Sequence[Mapping[str, Any]]) -> Events:
+    """Return the events of work of a GPU; arguments without a column are their JSON."""
+    extdata = [_json({name: its[name] for name in _left(tuple(its))}) for its in arguments]
+    stack = [its.get("correlation", 0) for its in arguments]
+    return Events(stack_id=stack, correlation_id=_externals(arguments), extdata=extdata)
+
+
+@functools.lru_cache(1024)
+def _left(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the names of arguments that rows don't hold elsewhere."""
+    return tuple(name for name in names if name not in _IN_COLUMNS)
+
+
+def _nanoseconds(microseconds: Sequence[Any]) -> Nanoseconds:
+    """Return times [us] in ns, rounded."""
+    times = np.array(microseconds)
+    if times.dtype.kind in "if" and np.abs(times).max() < _EXACT:
+        return np.asarray(np.rint(times * 1000), np.int64)
+    return np.array([round(time * 1000) for time in microseconds], np.int64)
 
 
 def _sizes(sizes: Any) -> Sequence[int]:
     return sizes if isinstance(sizes, list) and len(sizes) == 3 else _NO_SIZES
 
 
-def _recorded(arguments: Mapping[str, Any]) -> list[words.Argument]:
+def _recorded(arguments: Mapping[str, Any]) -> _Recorded:
     """Return the arguments of an operator: type, name and text of each."""
-    shown = ((name, value) for name, value in arguments.items() if name not in _IN_COLUMNS)
+    shown = [each for each in arguments.items() if each[0] not in _IN_COLUMNS]
     return [("int" if isinstance(value, int) else "", name, _text(value)) for name, value in shown]
 
 
@@ -620,6 +689,7 @@ def read(source: TraceSource, target: TraceTarget) -> None:
     with source.stream() as stream:
         for events in first.batches(stream):
             survey.add(events)
+            del events  # before the next ones are parsed: their memory is used again
     survey.facts = first.facts
     # Nothing in the file names the machine: clocks of two files compare as well as NTP sets them.
     node = NodeInfo(machine_id=f"kineto-{source.digest}", hostname=source.path.name)
@@ -627,6 +697,7 @@ def read(source: TraceSource, target: TraceTarget) -> None:
         rows = KinetoRows(trace, survey, target.lose)
         for events in JsonEvents(source.path, lambda _: None).batches(stream):
             rows.add(events)
+            del events
         trace.note("clock", "CLOCK_REALTIME")
         for name, value in survey.facts.items():
             if isinstance(value, (str, int, float)):

@@ -12,7 +12,7 @@ import functools
 import itertools
 import json
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -290,9 +290,11 @@ class TraceBuilder:
         self._late.append(statement)
         return self
 
-    def insert(self, base: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    def insert(self, base: str, columns: Mapping[str, Sequence[Any]]) -> None:
         """Collect rows of table `base`, as the TraceWriter gives them."""
-        self.rows.setdefault(base, []).extend(dict(zip(columns, row, strict=True)) for row in rows)
+        self.rows.setdefault(base, []).extend(
+            dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
+        )
 
     def write(self, path: Path, version: str = LATEST, *, views: bool = False) -> Path:
         """Make the file; NOT NULL is left out of tables that hold a NULL.
@@ -331,7 +333,8 @@ class TraceBuilder:
     def _fill(self, writer: Writer) -> None:
         for base, rows in self.rows.items():
             for columns, group in itertools.groupby(rows, key=tuple):
-                writer.insert(base, columns, [tuple(row.values()) for row in group])
+                values = zip(*(row.values() for row in group), strict=True)
+                writer.insert(base, dict(zip(columns, values, strict=True)))
         for statement in self._late:
             writer.connection.execute(statement.replace("{uuid}", writer.suffix))
 

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import itertools
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -88,18 +87,21 @@ class Writer:
         self.version = version
         self.tables = tables_of(version)
 
-    def insert(self, base: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-        """Insert `rows` (values in the order of `columns`) into table `base`; `guid` fills itself in.
+    def insert(self, base: str, columns: Mapping[str, Sequence[Any]]) -> None:
+        """Insert rows into table `base`: for each column the values of all rows; `guid` fills itself in.
 
         An optional table is created with its first row.
         """
         if base in OPTIONAL_TABLES and base not in self.tables:
             self.tables[base] = tuple(column.name for column in table(base).columns)
             self.connection.execute(create_table_text(base, self.suffix, self.guid, self.version))
-        values = itertools.chain.from_iterable(rows)
-        while taken := tuple(itertools.islice(values, _ROWS_AT_ONCE * len(columns))):
-            statement = _insert_text(base + self.suffix, tuple(columns), len(taken) // len(columns))
-            self.connection.execute(statement, taken)
+        names, table_name = tuple(columns), base + self.suffix
+        for first in range(0, len(columns[names[0]]), _ROWS_AT_ONCE):
+            parts = [column[first : first + _ROWS_AT_ONCE] for column in columns.values()]
+            values: list[Any] = [None] * (len(parts) * len(parts[0]))
+            for at, part in enumerate(parts):
+                values[at :: len(parts)] = part
+            self.connection.execute(_insert_text(table_name, names, len(parts[0])), values)
 
     def loosen(self, base: str) -> None:
         """Replace an empty table by one that takes NULL everywhere but in id and guid, as other producers have it."""
@@ -116,7 +118,8 @@ class Writer:
         facts += [(f"schema_version_{part}", n) for part, n in zip(("major", "minor", "patch"), numbers, strict=True)]
         if self.version == "3.0.0":
             facts = [("schema_version", numbers[0])]
-        self.insert("rocpd_metadata", ("tag", "value"), [*facts, ("uuid", self.suffix), ("guid", self.guid)])
+        tags, values = zip(*facts, ("uuid", self.suffix), ("guid", self.guid), strict=True)
+        self.insert("rocpd_metadata", {"tag": tags, "value": values})
 
     def create_views(self) -> None:
         """Store the plain views (`rocpd_region` …) and the readable ones, as AMD's files have them."""

@@ -70,14 +70,15 @@ def test_foreign_keys_of_a_written_file_refuse_orphans(tmp_path: Path) -> None:
 @pytest.mark.parametrize("count", [0, 1, 63, 64, 65, 200])
 def test_any_number_of_rows_goes_in_and_guid_fills_itself_in(count: int, tmp_path: Path) -> None:
     with create(tmp_path / "a.db", guid_of(3)) as writer:
-        writer.insert("rocpd_string", ("string", "id"), ((f"text {i}", i) for i in range(1, count + 1)))
+        ids = range(1, count + 1)
+        writer.insert("rocpd_string", {"string": [f"text {i}" for i in ids], "id": ids})
     rows = apsw.Connection(str(tmp_path / "a.db")).execute("SELECT * FROM rocpd_string").fetchall()
     assert rows == [(i, guid_of(3), f"text {i}") for i in range(1, count + 1)]
 
 
 def test_a_guid_with_quotes_makes_a_valid_file(tmp_path: Path) -> None:
     with create(tmp_path / "a.db", """o'odd"guid""") as writer:
-        writer.insert("rocpd_string", ("string",), [("x",)])
+        writer.insert("rocpd_string", {"string": ["x"]})
     connection = apsw.Connection(str(tmp_path / "a.db"))
     assert connection.execute("SELECT guid FROM rocpd_string").fetchall() == [("""o'odd"guid""",)]
     assert connection.execute("SELECT count(*) FROM kernels").fetchall() == [(0,)]

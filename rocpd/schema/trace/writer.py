@@ -7,7 +7,7 @@ known here alone. Never judges what it writes: times, links and texts stay as th
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from types import NoneType
 from typing import Any, Protocol, TypeAlias
@@ -28,8 +28,8 @@ class Sink(Protocol):
 
     tables: dict[str, tuple[str, ...]]
 
-    def insert(self, base: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-        """Insert `rows` (values in the order of `columns`) into table `base`."""
+    def insert(self, base: str, columns: Mapping[str, Sequence[Any]]) -> None:
+        """Insert rows into table `base`: for each column the values of all rows."""
 
 
 @frozen
@@ -87,7 +87,7 @@ class TraceWriter:
 
     def note(self, tag: str, value: str) -> None:
         """Add a line to the metadata."""
-        self._sink.insert("rocpd_metadata", ("tag", "value"), [(tag, value)])
+        self._sink.insert("rocpd_metadata", {"tag": [tag], "value": [value]})
 
     def string(self, text: str) -> int:
         """Return the id of a text, which is stored once."""
@@ -138,7 +138,7 @@ class TraceWriter:
         else:
             self._note_ids(rows.base, rows.ids)
         self._store_strings()
-        self._sink.insert(rows.base, tuple(columns), zip(*columns.values(), strict=True))
+        self._sink.insert(rows.base, columns)
         return replace(rows, columns=columns)
 
     def _event_ids(self, rows: Batch, count: int) -> Sequence[Any]:
@@ -202,8 +202,9 @@ class TraceWriter:
         self._next[base] = max(self._next.get(base, 1), last + 1)
 
     def _store_strings(self) -> None:
-        if self._strings.new:
-            self._sink.insert("rocpd_string", ("id", "string"), self._strings.new)
+        if new := self._strings.new:
+            ids = range(self._strings.last - len(new) + 1, self._strings.last + 1)
+            self._sink.insert("rocpd_string", {"id": ids, "string": new})
             self._strings.new = []
 
 
@@ -212,16 +213,16 @@ class _Strings(dict[Any, Any]):
 
     def __init__(self) -> None:
         super().__init__({None: None})
-        self.new: list[tuple[int, str]] = []
-        self._last = 0
+        self.new: list[str] = []
+        self.last = 0
 
     def __missing__(self, text: str | int) -> int:
         if not isinstance(text, (str, int)):
             raise TypeError(text)
         if isinstance(text, str):
-            self._last += 1
-            self.new.append((self._last, text))
-        self[text] = self._last if isinstance(text, str) else text
+            self.last += 1
+            self.new.append(text)
+        self[text] = self.last if isinstance(text, str) else text
         chosen: int = self[text]
         return chosen
 

@@ -214,7 +214,7 @@ class JsonEvents:
         """Take as many events off the buffer as one parse finds; none where that is not clear yet."""
         places = [match.start() + 1 for match in _BETWEEN.finditer(self._buffer, max(0, len(self._buffer) - _LAST))]
         for place in places[: -_TRIED - 1 : -1]:
-            events = self._parsed(b"[" + self._buffer[:place] + b"]")
+            events = self._parsed(b"".join((b"[", memoryview(self._buffer)[:place], b"]")))
             if events is not None:
                 self._buffer = self._buffer[place:].lstrip()[1:]
                 return list(events)

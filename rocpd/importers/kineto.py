@@ -666,8 +666,11 @@ def _sizes(sizes: Any) -> Sequence[int]:
 
 def _recorded(arguments: Mapping[str, Any]) -> _Recorded:
     """Return the arguments of an operator: type, name and text of each."""
-    shown = [each for each in arguments.items() if each[0] not in _IN_COLUMNS]
-    return [("int" if isinstance(value, int) else "", name, _text(value)) for name, value in shown]
+    return [
+        ("int" if isinstance(value, int) else "", name, value if isinstance(value, str) else _json(value))
+        for name, value in arguments.items()
+        if name not in _IN_COLUMNS
+    ]
 
 
 def _text(value: Any) -> str:

@@ -288,7 +288,7 @@ class KinetoSurvey:
     def base(self) -> int:
         """The time that is added to others [ns]: then they count from 1970."""
         base = self.facts.get("baseTimeNanoseconds", 0)
-        return base if isinstance(base, int) else 0
+        return base if isinstance(base, int) and base > 0 else 0
 
     def collectives(self) -> dict[tuple[object, float, str], dict[str, str]]:
         """Return the arguments of collectives by the ranges that carry them out."""
@@ -474,11 +474,12 @@ class KinetoRows:
 
         Raises:
             TypeError: one has a name that is no text, or no time.
+            OverflowError: a time does not fit into 64 bits.
         """
         if {type(event["name"]) for event in events} != {str}:
             raise TypeError("name")
-        start = self._base + _nanoseconds([event["ts"] for event in events])
-        return start, start + _nanoseconds([event.get("dur") or 0 for event in events]).clip(0)
+        start = _later(_nanoseconds([event["ts"] for event in events]), self._base)
+        return start, _later(start, _nanoseconds([event.get("dur") or 0 for event in events]).clip(0))
 
     def _region_rows(self, regions: Sequence[tuple[Event, dict[str, Any], str]]) -> tuple[Regions, Sequence[_Recorded]]:
         """Return the rows of ranges and marks, and the arguments of each."""
@@ -658,6 +659,18 @@ def _nanoseconds(microseconds: Sequence[Any]) -> Nanoseconds:
     if times.dtype.kind in "if" and np.abs(times).max() < _EXACT:
         return np.asarray(np.rint(times * 1000), np.int64)
     return np.array([round(time * 1000) for time in microseconds], np.int64)
+
+
+def _later(times: Nanoseconds, by: int | Nanoseconds) -> Nanoseconds:
+    """Return times plus a duration of at least 0 [ns]; numpy itself would begin anew at the least number.
+
+    Raises:
+        OverflowError: a sum does not fit.
+    """
+    later = times + by
+    if (later < times).any():
+        raise OverflowError("a time of more than 64 bits")
+    return later
 
 
 def _sizes(sizes: Any) -> Sequence[int]:

@@ -73,6 +73,13 @@ def test_events_without_a_time_are_counted(tmp_path: Path, cli: Cli) -> None:
     assert "a: not imported: 1 events of the phase 'Q'" in said.err
 
 
+@pytest.mark.parametrize("times", [{"ts": 9.1e15}, {"dur": 9e15}, {"ts": 1e30}])
+def test_times_that_do_not_fit_are_counted(times: dict[str, float], tmp_path: Path, cli: Cli) -> None:
+    path = written(tmp_path / "a", [LAUNCH, KERNEL, {**KERNEL, "args": {}, **times}])
+    assert "a: not imported: 1 events without a time or a name" in cli("import", path, "-d", tmp_path / "job").err
+    assert rows(tmp_path / "job", "SELECT start FROM kernels") == [(BASE + 20_500,)]
+
+
 def test_operations_that_a_file_has_twice_count_once(tmp_path: Path, cli: Cli) -> None:
     again = {**KERNEL, "ts": 30}
     path = written(tmp_path / "a", [LAUNCH, KERNEL, again, KERNEL, again, {**KERNEL, "name": "other"}])

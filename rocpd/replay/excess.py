@@ -118,6 +118,17 @@ class Excess:
     common: Codes = field(default_factory=lambda: np.zeros(0, np.int8))
     shares: Floats = field(default_factory=lambda: np.ones(1))
 
+    def with_shares(self, common: Codes, shares: Floats) -> Excess:
+        """Return the same with steps of more work, by the share of each; one in which nothing takes time says nothing.
+
+        Times of some kernels may be many times as long in such a step though none is: then they take more bytes.
+        """
+        units, shares = self.units, np.append(1.0, np.where(shares > 0, shares, 1.0))
+        if units.usual.max() * max(shares.max(), 1 / shares.min()) >= _SHORT:
+            usual, reference, lasting = (c.astype(np.int64) for c in (units.usual, units.reference, units.lasting))
+            units = replace(units, usual=usual, reference=reference, lasting=lasting)
+        return replace(self, units=units, common=common, shares=shares)
+
     def lasting_of(self, rows: Ints | slice) -> Ints:
         """Return the time that points take more than others that do the same usually take [ns]; negative: less.
 
@@ -263,7 +274,7 @@ def _with_common_of_places(beyond: Excess, job: JobGraph) -> Excess:
     shares[np.abs(shares - 1) <= _ALIKE] = 1
     common = np.zeros(len(job.points), small(len(shares) + 1))
     common[rows] = place + 1
-    return replace(beyond, common=common, shares=np.append(1.0, shares))
+    return beyond.with_shares(common, shares)
 
 
 def _with_common(beyond: Excess, job: JobGraph, steps: Ints) -> Excess:
@@ -284,7 +295,7 @@ def _with_common(beyond: Excess, job: JobGraph, steps: Ints) -> Excess:
         return beyond
     low, high = ordered[:, (ordered.shape[1] - 1) // 2], ordered[:, ordered.shape[1] // 2]
     share = np.where(low > _ALIKE, low, np.where(high < -_ALIKE, high, 0.0))
-    return replace(beyond, common=common, shares=np.append(1.0, 1 + share)) if share.any() else beyond
+    return beyond.with_shares(common, 1 + share) if share.any() else beyond
 
 
 def _excess(job: JobGraph, steps: Ints, *, are_pieces: bool) -> Excess:

@@ -285,6 +285,30 @@ def test_kernels_that_compare_with_none_are_slower_like_the_rest_in_long_jobs() 
     assert units.like_the_rest(lasting, is_known, nothing).tolist() == [100_000] * 3
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("are_pieces", [False, True])
+def test_steps_with_far_more_work_and_with_none_have_room_for_their_times(are_pieces: bool, open_job: OpenJob) -> None:
+    """No kernel takes longer than 200 ms; in step 4 most take 120 times as long as usual, in step 6 no time."""
+    ranks = []
+    for number in range(3):
+        member, now = Member(number), 1_000_000
+        for step in range(9):
+            begin = now
+            for name, takes in (("long", 200_000_000), *[("short", 120_000_000 if step == 4 else 1_000_000)] * 40):
+                now += 1_000
+                member.kernel(name, now, now := now + takes * (step != 6))
+            member.region("roctxRangePushA", begin, now + 100, message=f"step {step}")
+            now += 1_000_000
+        ranks.append(member)
+    job = read_job(open_job(*ranks))
+    beyond = excess(job, steps_of(job), are_pieces=are_pieces)
+    usual = beyond.of_units(beyond.units.usual)
+    shares = beyond.shares[beyond.common]
+    assert shares.max() > 10
+    assert (beyond.in_step(usual, slice(None)) == np.rint(usual * shares)).all()
+    assert (beyond.as_usual(usual, np.arange(len(usual))) == np.rint(usual / shares)).all()
+
+
 COUNTERFACTUALS: Sequence[tuple[str, str]] = [
     ("data", "straggler=20"),
     ("tensor and data", "straggler=10"),

@@ -1,1 +1,1 @@
-"""Finds files, opens them read-only without leaving a trace and identifies their ranks. Never reads events."""
+"""Finds files, opens them read-only without leaving a trace, and identifies their ranks. Never reads events."""

@@ -29,7 +29,7 @@ _PRAGMAS_READ = _PRAGMAS_WITH_ARGUMENT | {
 
 
 LONGEST_VALUE = 100_000_000
-"""Bytes of a value, and of a row: what makes longer ones cannot be interrupted, and fills the memory."""
+"""The most bytes of a value, and of a row: functions that make longer ones fill memory and cannot be interrupted."""
 
 _STEPS_BETWEEN_SIGNALS = 200_000  # of SQLite's virtual machine: a few milliseconds
 
@@ -41,13 +41,13 @@ def guard(connection: apsw.Connection) -> None:
 
 
 def bound(connection: apsw.Connection) -> None:
-    """Let Ctrl-C stop the statements on a connection, and none make a value that cannot be stopped."""
+    """Let Ctrl-C stop the statements on a connection, and limit values to a length that can be interrupted."""
     connection.limit(apsw.SQLITE_LIMIT_LENGTH, LONGEST_VALUE)
     let_signals_in(connection)
 
 
 def let_signals_in(connection: apsw.Connection, stopped: Callable[[], bool] = lambda: False) -> None:
-    """Let Ctrl-C, or `stopped` once it returns True, stop the statements on a connection; in forked children all stop.
+    """Let Ctrl-C, or `stopped` once it returns True, stop the statements on a connection; a fork stops the child's.
 
     Python handles signals only when SQLite calls back into it.
     """
@@ -56,7 +56,7 @@ def let_signals_in(connection: apsw.Connection, stopped: Callable[[], bool] = la
 
 
 class _Connections:
-    """Connections whose statements stop in a forked child: they would write to temporary files of the parent's."""
+    """Connections whose statements stop in a forked child: they would write to temporary files of the parent."""
 
     def __init__(self) -> None:
         self.known: WeakSet[apsw.Connection] = WeakSet()

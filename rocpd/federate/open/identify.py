@@ -32,8 +32,8 @@ class StoredWindow:
     """The window of which a file holds the rows: start and end by the clock of the rank [ns].
 
     Args:
-        start, end: what counted.
-        by_launch: whether GPU work counted where it was launched.
+        start, end: the window.
+        by_launch: whether GPU work counted by the time of its launch.
     """
 
     start: int
@@ -72,21 +72,21 @@ _MOST_SHAPES = 1000
 
 @frozen
 class _Layout:
-    """Columns of a table, whether an id may occur twice in it, and whether the id is the number of the row."""
+    """Columns of a table, whether an id may occur twice in it, and whether its id is the rowid."""
 
     columns: tuple[str, ...]
     is_keyless: bool
     is_by_id: bool
 
 
-# Keys that SQLite holds apart from the rows have an index: https://sqlite.org/lang_createtable.html#rowid
+# Keys that SQLite stores apart from the rows have an index: https://sqlite.org/lang_createtable.html#rowid
 _BY_ID = """SELECT 1 FROM pragma_table_info(?1) WHERE name = 'id' AND pk = 1 AND upper(type) = 'INTEGER'
 AND NOT EXISTS (SELECT 1 FROM pragma_index_list(?1) WHERE origin = 'pk')"""
 
 _LAYOUTS_BY_SHAPE: dict[str, _Layout] = {}  # by the text of CREATE TABLE without suffix
 
 _Contents: TypeAlias = Sequence[tuple[str, str, str | None]]
-"""Type, name and text of all that a file is made of."""
+"""Type, name and text of all tables, indexes and views of a file."""
 
 _Tables: TypeAlias = Mapping[str, tuple[str, ...]]
 """Table -> its columns."""
@@ -97,14 +97,14 @@ _Metadata: TypeAlias = dict[str, list[tuple[str, str]]]
 
 @frozen
 class _Form:
-    """The tables of a rank: base name -> columns; where ids may occur twice, or are the numbers of rows."""
+    """The tables of a rank: base name -> columns; tables whose ids may occur twice, and tables whose ids are rowids."""
 
     tables: _Tables
     keyless: frozenset[str]
     by_id: frozenset[str]
 
 
-_FORMS: dict[str, _Form] = {}  # of files that hold one rank, by all that they are made of but its suffix
+_FORMS: dict[str, _Form] = {}  # of files that hold one rank, by their schema without the suffix
 _MOST_FORMS = 64
 
 
@@ -114,7 +114,7 @@ class Rank:
 
     Args:
         number: 0-based rank number, unique in a session.
-        guid: identity of the rank, made from the suffix where the file's own does not agree with it.
+        guid: identity of the rank; made from the suffix where the file's GUID does not agree with the suffix.
         suffix: suffix of its tables.
         opening: the file, and how it is opened.
         tables: base name -> columns that the file really has.
@@ -123,15 +123,15 @@ class Rank:
         mpi_rank: MPI rank that the process knew, or None.
         parent: pid of the process that started it, or None.
         boot: id of the start of the machine on which it ran, or None.
-        pid_namespace: of its pid, which containers have their own of, or None.
+        pid_namespace: namespace of its pid, which each container has its own of, or None.
         life: when the process started and ended [ns of its clock], None where the file does not say.
-        run: number of the run that it is of; of one job all are of run 0.
-        notes: what of this is not usable in the file, and counts as not given.
+        run: number of its run; all ranks of one job have run 0.
+        notes: notes on values in the file that are not usable, and count as not given.
         keyless: base names of tables whose `id` is no primary key: an id may occur twice.
-        by_id: base names of tables whose `id` is the number of the row.
-        window: that of which the file holds the rows, where it was merged from one.
-        clock: name of the clock that its times are of, such as `CLOCK_REALTIME`; None where the file does not say.
-        source: digest of the trace that it was imported from, as others may be; None: it was not.
+        by_id: base names of tables whose `id` is the rowid.
+        window: the window whose rows the file holds, where it was merged from a window.
+        clock: name of the clock of its times, such as `CLOCK_REALTIME`; None where the file does not say.
+        source: digest of the trace that it was imported from; other ranks may have the same; None: not imported.
     """
 
     number: int
@@ -158,11 +158,11 @@ class Rank:
     source: str | None = None
 
     def __repr__(self) -> str:
-        """Return what tells it from other ranks, not every column of its tables."""
+        """Return the label and path of the rank, not every column of its tables."""
         return visible(f"<{self.label}: {self.opening.path}>")
 
     def as_tables(self, further: _Tables | None = None) -> RankTables:
-        """Return its tables as a connection to its own file names them; `further`: as for `RankTables`."""
+        """Return the tables as a connection to the rank's own file names them; `further`: as for `RankTables`."""
         tables = RankTables(self.suffix, self.tables, None, self.number, self.hostname, further or {})
         return replace(tables, guid=self.guid, keyless=self.keyless, by_id=self.by_id)
 
@@ -173,7 +173,7 @@ class Rank:
 
     @property
     def has_date(self) -> bool:
-        """Whether its times count the time of day."""
+        """Whether the times of the rank count the time of day."""
         return self.clock == "CLOCK_REALTIME"
 
     @property
@@ -188,10 +188,10 @@ def identify(opening: Opening, keep: Callable[[Opening, apsw.Connection], None] 
 
     Args:
         opening: the file.
-        keep: takes the connection, which has read the schema, where the file has ranks; None: it is closed.
+        keep: takes over the connection, which has read the schema, if the file has ranks; None: it is closed.
 
     Raises:
-        InputError: not a rocpd database of schema 3, or a damaged one; the message names the file and what it is.
+        InputError: not a rocpd database of schema 3, or a damaged one; the message names the file and the fault.
     """
     connection = opening.connect()
     try:
@@ -218,7 +218,7 @@ def by_file(ranks: Iterable[Rank]) -> dict[Opening, list[Rank]]:
 def _known_form(
     connection: apsw.Connection, opening: Opening, contents: _Contents
 ) -> tuple[_Metadata, dict[str, _Form]] | None:
-    """Return what `_forms` does for a file that differs from one before it in nothing but its suffix, else None."""
+    """Return the result of `_forms` for a file that differs from an earlier one in its suffix only, else None."""
     suffix, key = _apart_from_suffix(contents)
     if (form := _FORMS.get(key)) is None:
         return None
@@ -231,7 +231,7 @@ def _known_form(
 
 
 def _forms(connection: apsw.Connection, opening: Opening, contents: _Contents) -> tuple[_Metadata, dict[str, _Form]]:
-    """Return the rows of metadata, and suffix -> its tables."""
+    """Return the rows of metadata, and suffix -> tables."""
     layouts = _layouts(connection, contents)
     views = {name: sql or "" for kind, name, sql in contents if kind == "view"}
     tables = {name: layout.columns for name, layout in layouts.items()}
@@ -252,7 +252,7 @@ def _forms(connection: apsw.Connection, opening: Opening, contents: _Contents) -
 
 
 def _apart_from_suffix(contents: _Contents) -> tuple[str, str]:
-    """Return the suffix of the first table that has one, and all that a file is made of with marks in its place."""
+    """Return the suffix of the first table that has one, and the file's schema with marks in place of the suffix."""
     tables = (name for kind, name, _ in contents if kind == "table")
     suffix = next((split[1] for split in map(versions.split_suffix, tables) if split), "")
     text = _MARK.join(part or "" for entry in contents for part in entry)
@@ -265,7 +265,7 @@ def _layouts(connection: apsw.Connection, contents: _Contents) -> dict[str, _Lay
     tables: dict[str, _Layout] = {}
     for name, sql in ((name, sql or "") for kind, name, sql in contents if kind == "table"):
         suffix = (versions.split_suffix(name) or (name, ""))[1]
-        # The ranks of a file have the same tables but for the suffix: asking SQLite once for each takes half the time.
+        # The ranks of a file have the same tables except for the suffix: asking SQLite once saves half the time.
         shape = versions.without_suffix(sql, suffix) if suffix else ""
         layout = _LAYOUTS_BY_SHAPE.get(shape) if shape else None
         if layout is None:
@@ -285,7 +285,7 @@ def _layout(connection: apsw.Connection, name: str, sql: str) -> _Layout:
 
 
 def _metadata(connection: apsw.Connection, tables: _Tables) -> _Metadata:
-    """Return table -> (tag, value) of its rows; what is no UTF-8 comes as `\\xNN` and agrees with nothing."""
+    """Return table -> (tag, value) of its rows; bytes that are no UTF-8 come as `\\xNN` and agree with nothing."""
     metadata = (name for name in tables if name == "rocpd_metadata" or name.startswith("rocpd_metadata_"))
     names = [name for name in metadata if {"tag", "value"} <= set(map(str.lower, tables[name]))]
     return {
@@ -337,14 +337,14 @@ def _declared(metadata: _Metadata) -> tuple[str, ...]:
 
 
 def _check_views(opening: Opening, tables: _Tables, views: Mapping[str, str], suffixes: Sequence[str]) -> None:
-    """Refuse a file with a stored view that names a missing table with a suffix: the table was lost."""
+    """Refuse a file with a stored view that names a missing table with a suffix: that table was lost."""
     if lost := sorted(_named_tables("\n".join(views.values()), suffixes) - tables.keys()):
         view = next(name for name, sql in views.items() if lost[0] in sql)
         raise InputError(f"{opening.path}: damaged: view {view} names a missing table, {lost[0]}", _SKIP_HINT)
 
 
 def _named_tables(text: str, suffixes: Sequence[str]) -> set[str]:
-    """Return the tables of these suffixes that SQL names, in one pass: a merged file has long views of many ranks."""
+    """Return the tables with one of these suffixes that SQL names, in one pass: views of merged files are long."""
     if len(suffixes) == 1:
         return {base + suffixes[0] for base in _bases(text.replace(suffixes[0], _MARK))}
     known = frozenset(suffixes)
@@ -354,7 +354,7 @@ def _named_tables(text: str, suffixes: Sequence[str]) -> set[str]:
 
 @functools.lru_cache(maxsize=8)
 def _bases(text: str) -> frozenset[str]:
-    """Return the words before a suffix, replaced by a mark here: the views of most files differ in nothing else."""
+    """Return the words before marks, which replace a suffix: the views of most files differ in the suffix only."""
     return frozenset(re.findall(rf"\b(rocpd_\w+?){_MARK}(?!\w)", text))
 
 
@@ -409,7 +409,7 @@ def _number(value: object) -> int | None:
 def _first_row(
     connection: apsw.Connection, tables: _Tables, base: str, suffix: str, columns: Sequence[str], row_id: object = None
 ) -> dict[str, Any]:
-    """Return one row: the one with `row_id`, else the first. Text comes as bytes, missing columns as None."""
+    """Return the row with `row_id`, else the first row. Text comes as bytes, missing columns as None."""
     available = tables.get(base, ())
     present = [column for column in columns if column in available]
     empty = dict.fromkeys(columns)
@@ -424,7 +424,7 @@ def _first_row(
 
 
 def _life(start: object, end: object, init: object, fini: object) -> tuple[int, int] | None:
-    """Return start and end of a process, else when it set up and shut down the profiler."""
+    """Return start and end of a process, else the times at which it set up and shut down the profiler."""
     for first, last in ((start, end), (init, fini)):
         if isinstance(first, int) and isinstance(last, int) and 0 < first <= last:
             return first, last
@@ -432,7 +432,7 @@ def _life(start: object, end: object, init: object, fini: object) -> tuple[int, 
 
 
 def _mpi_rank(environment: object, extdata: object) -> tuple[int | None, str]:
-    """Return the MPI rank that a process knew, and what is wrong with what the file says of it, or nothing."""
+    """Return the MPI rank that a process knew, and the fault of the file's value for it, or an empty text."""
     for source, of, keys in ((extdata, "extdata", _MPI_EXTDATA), (environment, "environment", MPI_VARIABLES)):
         try:
             values = json.loads(decoded(source) or "{}", parse_int=str)

@@ -1,8 +1,8 @@
-"""Relations of the ranks of a job: the same in two files, of one machine, their numbers and runs.
+"""Relations of the ranks of a job: duplicates in two files, machines, rank numbers and runs.
 
-Goes by what their files say of processes; of ranks that share a table suffix it reads the tables, to tell those that
-occur in two inputs from others, of several machines that say too little their GPUs and kernels. Never drops a rank
-whose rows differ, and never reads an event of others.
+Goes by the process data in the files. Where ranks share a table suffix, it reads their tables too, to find out whether
+one rank occurs in two inputs; where the process data of several machines say too little, their GPUs and kernels. Never
+drops a rank whose rows differ, and never reads an event of other ranks.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rocpd.schema.rules.events import MEASURED
 from rocpd.schema.rules.kernel_categories import is_communication, load
 from rocpd.schema.versions import suffix_of
 
-_CLOCKS_DIFFER_NS = 600 * 10**9  # of machines whose clocks show the date: more is another time
+_CLOCKS_DIFFER_NS = 600 * 10**9  # between machines whose clocks show the date: ranks further apart ran at another time
 _TIMES_AND_VALUES = frozenset({"start", "end", "timestamp", "value", "size"})
 
 
@@ -31,7 +31,7 @@ def without_duplicates(ranks: Iterable[Rank]) -> tuple[tuple[Rank, ...], tuple[s
     """Return each rank once, and a note on each that is dropped or gets another GUID.
 
     Ranks with one suffix are the same if all tables but the metadata have equal numbers of rows and equal sums of
-    ids, times, sizes, values and lengths of strings. If not, the later one is a rank of its own: its GUID gets `#2`.
+    ids, times, sizes, values and lengths of strings. If not, the later is a separate rank: its GUID gets `#2`.
 
     Raises:
         InputError: a file that has to be compared is damaged or locked.
@@ -87,15 +87,15 @@ def _select(rank: Rank, base: str) -> str:
         if column.lower() == "string":
             items.append(f"SUM(LENGTH(CAST({name} AS BLOB)))")
         elif column.lower() in _TIMES_AND_VALUES or (column.lower().endswith("id") and column.lower() != "guid"):
-            # In halves, which no number of rows makes overflow.
+            # In halves, whose sums do not overflow for any number of rows.
             items += [f"COUNT({name})", f"SUM({name} & 4294967295)", f"SUM({name} >> 32)"]
     return f"SELECT {', '.join(items)} FROM {quote_name(base + rank.suffix)}"
 
 
 def with_machines(ranks: Sequence[Rank]) -> tuple[Rank, ...]:
-    """Return the ranks, with the boot in the machine id where machines of one id were started at different times.
+    """Return the ranks, with the boot id in the machine id where one machine id has several boots.
 
-    Those are several machines, or one that was restarted meanwhile: times of two boots do not compare either way.
+    These are several machines, or one that was restarted meanwhile: times of two boots do not compare either way.
     """
     starts = {(rank.machine_id, rank.boot) for rank in ranks if rank.machine_id is not None and rank.boot}
     counts = Counter[str | None](machine for machine, _ in starts)
@@ -108,10 +108,10 @@ def with_machines(ranks: Sequence[Rank]) -> tuple[Rank, ...]:
 
 
 def numbered(ranks: Sequence[Rank]) -> tuple[Rank, ...]:
-    """Return the ranks in order, with numbers of their own.
+    """Return the ranks in order, each with its number.
 
-    If the processes that are ranks have distinct MPI ranks, these are their numbers, and the others follow: launchers,
-    and what a rank started, such as the workers of its data loader. Else all are numbered by (hostname, pid, GUID).
+    If the processes that are ranks have distinct MPI ranks, these are their numbers, and the other processes follow:
+    launchers, and children of ranks, such as workers of a data loader. Else all are numbered by (hostname, pid, GUID).
     """
     helpers = {rank.guid for rank in (*_launchers(ranks), *_started_by_ranks(ranks))}
     mpi_ranks = [rank.mpi_rank for rank in ranks if rank.guid not in helpers]
@@ -125,7 +125,7 @@ def numbered(ranks: Sequence[Rank]) -> tuple[Rank, ...]:
 
 
 def _launchers(ranks: Sequence[Rank]) -> list[Rank]:
-    """Return the processes without an MPI rank that started some with one, and what else these started."""
+    """Return the processes without an MPI rank that started ranks with one, and their other children without one."""
     starters = {(rank.machine_id, rank.parent) for rank in ranks if rank.mpi_rank is not None}
     without = [rank for rank in ranks if rank.mpi_rank is None and rank.pid is not None]
     launchers = {(rank.machine_id, rank.pid) for rank in without} & starters
@@ -133,16 +133,16 @@ def _launchers(ranks: Sequence[Rank]) -> list[Rank]:
 
 
 def _started_by_ranks(ranks: Iterable[Rank]) -> list[Rank]:
-    """Return the processes that another one with their MPI rank started."""
+    """Return the processes that another process with the same MPI rank started."""
     known = (rank for rank in ranks if rank.machine_id is not None and rank.mpi_rank is not None)
     alike = by_key(((rank.machine_id, rank.mpi_rank), rank) for rank in known)
     return [rank for processes in alike.values() for rank in _without_first(processes)]
 
 
 def _without_first(processes: Sequence[Rank]) -> list[Rank]:
-    """Return all but the process that was there before the others; only their children where that is not known.
+    """Return all but the process that started before the others; only the children where the first is not known.
 
-    The parent of a process need not be recorded, but one that was there first still lives when the others start.
+    The parent of a process need not be recorded, but the first process still lives when the others start.
     """
     pids = {rank.pid for rank in processes}
     children = [rank for rank in processes if rank.parent in pids]
@@ -156,10 +156,10 @@ def _without_first(processes: Sequence[Rank]) -> list[Rank]:
 
 
 def with_runs(ranks: Sequence[Rank]) -> tuple[Rank, ...]:
-    """Return the ranks with the numbers of their runs, which count from 0 in the order of ranks."""
+    """Return the ranks, each with the number of its run, which counts from 0 in the order of ranks."""
     runs: list[_Run] = []
     with_events = (rank for rank in ranks if MEASURED.isdisjoint(rank.tables))
-    # One whose machine is unknown stands alone.
+    # A rank whose machine is unknown stands alone.
     machines = by_key((rank.number if rank.machine_id is None else rank.machine_id, rank) for rank in with_events)
     for machine in machines.values():
         taken: list[_Run] = []
@@ -178,7 +178,7 @@ def with_runs(ranks: Sequence[Rank]) -> tuple[Rank, ...]:
 
 
 def _at_one_time(ranks: Sequence[Rank]) -> Iterator[list[Rank]]:
-    """Yield the ranks of one machine that lived at one time, the earliest first; unknown ones go with those."""
+    """Yield the ranks of one machine that lived at the same time, earliest first; undated ones go with the earliest."""
     part = [rank for rank in ranks if rank.life is None]
     last = None
     known = [(rank.life, rank) for rank in ranks if rank.life is not None]
@@ -193,14 +193,14 @@ def _at_one_time(ranks: Sequence[Rank]) -> Iterator[list[Rank]]:
 
 @dataclasses.dataclass(eq=False)
 class _Run:
-    """Processes of one job, while those of its machines are gathered.
+    """Processes of one job, while the processes of its machines are gathered.
 
     Args:
         members: the processes.
-        mpi_ranks: theirs.
-        commands: theirs, without numbers.
-        sources: the traces that they were imported from.
-        lived: first start and last end of those whose clock shows the date [ns]; None: no clock does.
+        mpi_ranks: MPI ranks of the processes.
+        commands: commands of the processes, without numbers.
+        sources: traces that the processes were imported from.
+        lived: first start and last end of the processes whose clock shows the date [ns]; None: no clock does.
     """
 
     members: list[Rank]
@@ -211,7 +211,7 @@ class _Run:
 
     @classmethod
     def of(cls, ranks: list[Rank]) -> _Run:
-        """Return what ran on one machine at one time."""
+        """Return the run of processes of one machine that lived at the same time."""
         lived = _whole_life(rank.life for rank in ranks if rank.has_date)
         mpi_ranks = {rank.mpi_rank for rank in ranks if rank.mpi_rank is not None}
         return cls(ranks, mpi_ranks, set(map(_command, ranks)), {rank.source for rank in ranks if rank.source}, lived)
@@ -231,9 +231,9 @@ class _Run:
         return any(is_communication(categories.of(name)) for of_rank in names for (name,) in of_rank)
 
     def add(self, part: _Run) -> None:
-        """Add what ran on another machine."""
+        """Add the processes of another machine."""
         self.gpus |= part.gpus
-        if not vars(self).get("has_collectives", True):  # asked already: of those before
+        if not vars(self).get("has_collectives", True):  # the answer was of the earlier members
             self.has_collectives = part.has_collectives
         self.members += part.members
         self.mpi_ranks |= part.mpi_ranks
@@ -242,9 +242,9 @@ class _Run:
         self.lived = _whole_life((self.lived, part.lived))
 
     def may_be_of(self, part: _Run) -> bool:
-        """Whether both ran one job: one command, MPI ranks of their own; without these, GPUs and time alike.
+        """Whether both are of one job: one command and distinct MPI ranks; without MPI ranks, equal GPUs and time.
 
-        Where no command is known, they are of one trace, or both communicate, or have lived at one time.
+        Where no command is known, they are of one trace, or both communicate, or lived at the same time.
         """
         commands = self.commands & part.commands
         if not commands or not self.mpi_ranks.isdisjoint(part.mpi_ranks):
@@ -257,12 +257,12 @@ class _Run:
         return commands != {None} or (self.has_collectives and part.has_collectives) or self._overlaps(part)
 
     def _overlaps(self, part: _Run) -> bool:
-        """Whether processes of both lived at one time, were their clocks one."""
+        """Whether processes of both lived at the same time, if their clocks were the same."""
         lives, others = ([rank.life for rank in run.members if rank.life] for run in (self, part))
         return any(max(start, first) <= min(end, last) for start, end in lives for first, last in others)
 
     def _may_have_met(self, part: _Run) -> bool:
-        """Whether both had processes at one time, as far as their clocks show the date."""
+        """Whether both may have had processes at the same time; unless their clocks show the date, they may."""
         if self.lived is None or part.lived is None:
             return True
         (start, end), (other_start, other_end) = self.lived, part.lived
@@ -280,18 +280,18 @@ def _names(rank: Rank, base: str, *columns: str) -> list[tuple[str, ...]]:
 
 
 def _whole_life(lives: Iterable[tuple[int, int] | None]) -> tuple[int, int] | None:
-    """Return from the first start to the last end of lives that are known; None: of none."""
+    """Return the first start and last end of the known lives; None if none is known."""
     known = [life for life in lives if life]
     return (min(start for start, _ in known), max(end for _, end in known)) if known else None
 
 
 def _command(rank: Rank) -> str | None:
-    """Return the command without numbers, which may be those of ranks and ports."""
+    """Return the command without numbers, which may be ranks or ports."""
     return None if rank.command is None else re.sub(r"\d+", "#", rank.command)
 
 
 def _are_parts_of_one(runs: Sequence[Sequence[Rank]]) -> bool:
-    """Whether all processes have MPI ranks, and each MPI rank is of one run: what a rank starts has its number."""
+    """Whether all processes have MPI ranks, each of one run only: the children of a rank have its MPI rank."""
     of_runs = [{rank.mpi_rank for rank in run} for run in runs]
     mpi_ranks = set().union(*of_runs)
     return None not in mpi_ranks and len(mpi_ranks) == sum(map(len, of_runs))

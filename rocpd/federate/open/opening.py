@@ -2,8 +2,8 @@
 
 Never writes to an input and never creates anything beside it. Looks at files through SQLite's own VFS,
 because closing a plain file descriptor would drop the locks that this process holds on the same file. Reads whole files
-(measured: 0.9 GB/s) only after an error, which does not name the file in the middle of a statement on many, or when
-damaged files are to be left out.
+(measured: 0.9 GB/s) only when damaged files are to be left out, or after an error: in a statement on many files, the
+error does not name the damaged one.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from rocpd.base.sqlite import apsw
 from rocpd.federate.limits import Limits
 from rocpd.federate.open.guard import let_signals_in
 
-_NAMED = 3  # files in a line
+_NAMED = 3  # files named in a line
 
 
 class FileNote(NamedTuple):
-    """A file, and what the user should know of it; `left_out`: that it is not read, for that reason."""
+    """A note on a file for the user; `left_out`: the file is not read, for that reason."""
 
     path: Path
     what: str
@@ -43,16 +43,16 @@ class FileNote(NamedTuple):
 
     @property
     def of_any(self) -> str:
-        """The note without the name of the file: files beside it are called like it."""
+        """The note without the name of the file, which the names of files beside it contain."""
         return self.what.replace(self.path.name, "…")
 
 
 def lines_of(notes: Iterable[FileNote], files: int) -> Iterator[str]:
-    """Yield one line per note, or one for all files of which the same is to be said.
+    """Yield one line per note, or one for all files with the same note.
 
     Args:
-        notes: in order.
-        files: how many files there are.
+        notes: the notes, in order.
+        files: number of files.
 
     >>> list(lines_of([FileNote(Path(f"rank{n}.db"), "empty", True) for n in range(5)], 8))
     ['left out: 5 of 8 files: empty: rank0.db, rank1.db, rank2.db …']
@@ -73,7 +73,7 @@ def _front(note: FileNote) -> str:
 COPY_AGAIN = "copy it again from where it was written; --skip-bad leaves it out"
 """The hint for a damaged file."""
 _FLAGS = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-_CACHED_STATEMENTS = 2  # of a connection: they hold memory, and few statements run twice
+_CACHED_STATEMENTS = 2  # per connection: they hold memory, and few statements run twice
 _MAGIC = b"SQLite format 3\0"
 _UTF16 = (2, 3)  # https://sqlite.org/fileformat2.html#enc
 _SHM_IN_USE_BYTE = 128  # every connection with the -shm open holds a shared lock here (UNIX_SHM_DMS in os_unix.c)
@@ -88,8 +88,8 @@ class Opening:
 
     Args:
         path: the file as the user knows it.
-        uri: what SQLite is given.
-        note: what the user should know, or None.
+        uri: the URI that SQLite opens.
+        note: note for the user, or None.
         copy: folder of a recovered copy, to be deleted at the end, or None.
         is_live: a writer may be at work and has to wait for every reader: read transactions are kept short.
         busy_ms: how long a reader waits for a writer's lock [ms].
@@ -164,7 +164,7 @@ def opening_of(path: Path, busy_ms: int = Limits.busy_ms) -> Opening:
 
 
 def has_open_journal(path: Path) -> bool:
-    """Whether something lies in a journal beside a file: what the file holds is then not all that SQLite reads."""
+    """Whether a journal beside a file holds data: SQLite then reads more than the file."""
     real = _real(path)
     return any(_size(Path(real + ending)) for ending in JOURNALS[:2])
 
@@ -174,7 +174,7 @@ def read_ranges(path: Path, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
 
     Args:
         path: the file.
-        ranges: offset and length of each part [bytes]; what lies beyond the end is missing.
+        ranges: offset and length of each part [bytes]; a part beyond the end of the file is cut short.
 
     Raises:
         InputError: it cannot be read.
@@ -193,7 +193,7 @@ def as_input_error(path: Path) -> Iterator[None]:
         raise InputError(
             f"{path}: locked by a writer", "wait until the profiler has finished, then try again"
         ) from error
-    except apsw.FullError as error:  # reading fills no disk: it was a temporary file
+    except apsw.FullError as error:  # reading fills no disk: a temporary file did
         raise OutputError(f"temporary files: {error}", "set TMPDIR to a folder with more space") from error
     except (apsw.CorruptError, apsw.NotADBError, apsw.IOError) as error:
         raise InputError(f"{path}: damaged: {error}", COPY_AGAIN) from error
@@ -206,7 +206,7 @@ def as_input_error(path: Path) -> Iterator[None]:
 
 
 def _lacks_descriptors() -> bool:
-    """Whether this process may open no more files."""
+    """Whether this process cannot open any more files."""
     try:
         os.close(os.open(os.devnull, os.O_RDONLY))
     except OSError as error:
@@ -283,7 +283,7 @@ def _has_writer(path: Path) -> bool:
 
 
 def _shm_in_use(shm: Path) -> bool:
-    """Whether a live process holds the -shm: a killed one has lost its locks."""
+    """Whether a live process holds the -shm: a killed process has lost its locks."""
     if _has_open(shm):
         return True  # closing a second descriptor would drop this process's own locks
     try:
@@ -312,7 +312,7 @@ def _has_open(path: Path) -> bool:
 
 
 def first_open(paths: Iterable[Path]) -> Path | None:
-    """Return a file that a process of this machine has open, as far as this user can see; without /proc nothing is."""
+    """Return a file that a process of this machine has open, as far as this user can see; None without /proc."""
     by_inode: dict[tuple[int, int], Path] = {}
     for path in paths:
         if status := status_of(path):
@@ -325,7 +325,7 @@ def first_open(paths: Iterable[Path]) -> Path | None:
 
 
 def _read_only(path: Path, busy_ms: int) -> Opening:
-    """Open with locks; where locks or the folder do not work, as immutable, with a note."""
+    """Return an opening with locks; where locks or the folder do not work, an immutable one with a note."""
     recent = time.time() - path.stat().st_mtime < _RECENT_S
     opening = Opening(path, uri_of(path, "mode=ro"), is_live=recent or _has_writer(path), busy_ms=busy_ms)
     try:
@@ -377,7 +377,7 @@ def _recovered_copy(path: Path, journal: Path) -> Opening:
 
 
 UNREADABLE = (apsw.CorruptError, apsw.NotADBError, apsw.IOError, apsw.BusyError, apsw.CantOpenError, apsw.ProtocolError)
-"""Errors of SQLite where the fault is a file's and not the statement's."""
+"""Errors of SQLite that a file causes, not the statement."""
 
 
 def check_file(opening: Opening) -> None:
@@ -390,12 +390,12 @@ def check_file(opening: Opening) -> None:
         let_signals_in(connection)
         with as_input_error(opening.path):
             verdict = str(connection.execute("PRAGMA quick_check(1)").get)
-            if verdict.startswith("***"):  # `*** in database main ***`, then what it is
+            if verdict.startswith("***"):  # `*** in database main ***`, then the damage
                 raise apsw.CorruptError(verdict.splitlines()[-1])
 
 
 def raise_for_damaged_file(openings: Iterable[Opening], error: BaseException | None) -> None:
-    """Raise the error that names the unreadable file if `error` is about one; else do nothing.
+    """Raise an error that names the unreadable file if `error` is about one; else do nothing.
 
     Raises:
         InputError: naming the file.
@@ -404,6 +404,6 @@ def raise_for_damaged_file(openings: Iterable[Opening], error: BaseException | N
         files = list(dict.fromkeys(openings))
         for opening in files:
             check_file(opening)
-        if files and isinstance(error, apsw.CorruptError):  # in a way that the check does not look for
+        if files and isinstance(error, apsw.CorruptError):  # damage that the check does not look for
             where = f"{files[0].path}" if len(files) == 1 else f"one of {len(files)} files, {files[0].path} …"
             raise InputError(f"{where}: damaged: {error}", COPY_AGAIN)

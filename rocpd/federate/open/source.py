@@ -1,6 +1,6 @@
 """Finds the files that the user means: files, globs, folders, packages, or those in the working directory.
 
-Never opens a database: `opening` decides how, `identify` reads what is in it.
+Never opens a database: `opening` decides how to, `identify` reads its content.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from rocpd.base import InputError, amount, frozen
 
 Input: TypeAlias = str | os.PathLike[str]
 FindForeign: TypeAlias = Callable[[Path], Sequence[Path]]
-"""Returns what importers know in a folder without databases: the folder itself, or files in it."""
+"""Returns the paths that importers can read in a folder without databases: the folder itself, or files in it."""
 
 INDEX, INDEX_FOLDER = "index.yaml", "index"
-"""In a package: what lists its files, and the folder of the columnar index, where one was asked for."""
+"""In a package: the list of its files, and the folder of the columnar index, if one was built."""
 
 _INDEX_ENDINGS = (".yaml", ".yml")
 _FOREIGN = (".rpd", ".rpd.gz", ".trace.json", ".json.gz", ".sqlite")
-"""Endings of traces of other profilers, for a note: what reads them goes by their content."""
+"""Endings of traces of other profilers, for a note only: importers go by the content."""
 _USUAL = (("merged.db",), ("*.db",), ("*/*_results.db", "pass_*/*/*_results.db"), ("rocpd-output-data/merged.db",))
-"""Patterns of files in the working folder, of which the first that some match are read."""
+"""Groups of patterns for the working folder: files that match the first group with matches are read."""
 _FEW = 3
 _NOTHING = "give files, folders or globs, set ROCPD_INPUT, or change to a folder that holds *.db files"
 
@@ -48,7 +48,7 @@ def find_sources(
         inputs: files, globs, folders (searched for `*.db`, `*/*.db` and `pass_*/*/*.db`), `*.rpdb` folders,
             `index.yaml` files. None or empty: `$ROCPD_INPUT` (several paths with `:`), else the files of the working
             directory.
-        skip_bad: leave out, with a note, what does not exist or holds no database.
+        skip_bad: leave out, with a note, inputs that do not exist or hold no database.
         find_foreign: asked about folders that hold no database.
 
     Raises:
@@ -96,7 +96,7 @@ def _default(find_foreign: FindForeign) -> SourceFiles:
 
 @contextlib.contextmanager
 def _as_input_error(item: str) -> Iterator[None]:
-    """Turn the operating system's errors into those of an input: folders without rights, overlong names."""
+    """Turn errors of the operating system (folders without rights, overlong names) into an `InputError`."""
     try:
         yield
     except OSError as error:
@@ -104,7 +104,7 @@ def _as_input_error(item: str) -> Iterator[None]:
 
 
 def _indexes(items: Iterable[Path]) -> tuple[Path, ...]:
-    """Return the indexes among what was given, or in the folders that were given."""
+    """Return the package indexes among the given paths, or in the given folders."""
     return tuple(
         index
         for item in items
@@ -144,7 +144,7 @@ def _expand_folder(folder: Path, find_foreign: FindForeign) -> tuple[Path, ...]:
 
 
 def _left_out(folder: Path, files: Sequence[Path]) -> Iterator[str]:
-    """Yield a note where a folder with databases holds what looks like traces of other profilers, too."""
+    """Yield a note if a folder with databases also holds files that look like traces of other profilers."""
     if folder.is_dir() and any(path.name.endswith(".db") for path in files):
         others = [path.name for path in sorted(folder.iterdir()) if path.name.endswith(_FOREIGN) and path.is_file()]
         if others:
@@ -196,7 +196,7 @@ class Foreign(Protocol):
     """Turns files of other profilers into rocpd files."""
 
     def inside(self, folder: Path) -> Sequence[Path]:
-        """Return what in a folder can be imported: the folder itself, or files in it.
+        """Return the paths in a folder that can be imported: the folder itself, or files in it.
 
         Raises:
             OSError: the folder cannot be listed.
@@ -205,7 +205,7 @@ class Foreign(Protocol):
     def imported(
         self, paths: Sequence[Path], jobs: int | None, on_note: Callable[[str], None]
     ) -> Mapping[Path, Sequence[Path] | InputError]:
-        """Import what is known.
+        """Import the files of known profilers.
 
         Args:
             paths: files and folders that are no rocpd databases.
@@ -213,7 +213,7 @@ class Foreign(Protocol):
             on_note: called with each line that the user should know.
 
         Returns:
-            path -> its rocpd files, or what is wrong with it; paths that no importer knows are left out.
+            path -> its rocpd files, or its error; paths that no importer knows are left out.
         """
 
 

@@ -1,1 +1,1 @@
-"""Turns a statement into steps: what every rank runs, what is gathered, what runs over that. Never runs a statement."""
+"""Turns a statement into steps: SELECTs for every rank, and SELECTs over the gathered rows. Never runs a statement."""

@@ -1,7 +1,7 @@
 """Decides how a statement runs, and takes it apart: rows per rank, partial aggregates per rank, or attached as written.
 
 Takes a SELECT apart only if every rank can answer its part alone and the parts add up to SQLite's own answer; when in
-doubt (`Unfaithful`) the statement runs attached. Works from the inside out. What a FROM names is either sharded (every
+doubt (`Unfaithful`) the statement runs attached. Works from the inside out. A source in a FROM is either sharded (every
 rank has its own rows, and the table is their union) or gathered (one small table, a copy of which every rank can join).
 Runs statements only on a skeleton without rows.
 """
@@ -38,7 +38,7 @@ def plan(sql: str, ranks: Sequence[RankTables], positional: int = 0, calculated:
     """Decide how a statement runs.
 
     Args:
-        sql: what the user wrote.
+        sql: the statement as the user wrote it.
         ranks: the tables of each rank.
         positional: number of positional parameters.
         calculated: names of tables that no rank has.
@@ -73,7 +73,7 @@ def plan(sql: str, ranks: Sequence[RankTables], positional: int = 0, calculated:
 class Sharded:
     """A query whose answer is the union of the ranks' answers.
 
-    `reads`: gathered tables that it joins; `keys`: its columns that identify a rank -> which key they are.
+    `reads`: gathered tables that it joins; `keys`: column of the query that identifies a rank -> the key that it holds.
     """
 
     tree: exp.Select
@@ -82,7 +82,7 @@ class Sharded:
 
 
 Gathered: TypeAlias = str
-"""The table that a step makes."""
+"""Name of the table that a step makes."""
 
 Lowered: TypeAlias = Sharded | Gathered
 
@@ -154,13 +154,13 @@ class Lowering:
         )
 
     def _refuse_untyped(self, tree: exp.Expr) -> None:
-        """Refuse columns beyond the contract: SQLite compares them by the type in the files, unknown to a plan."""
+        """Refuse columns beyond the contract: SQLite compares them by their type in the files, unknown to a plan."""
         for column in tree.find_all(exp.Column):
             if column.name.lower() in self._untyped:
                 raise Unfaithful(f"{column.name}, a column outside the contract, is gathered")
 
     def _gather_rows(self, query: Sharded) -> str:
-        """Gather the rows of a query as they are; return the name of the table."""
+        """Add the step that gathers the rows of a query unchanged; return the name of its table."""
         select = text_of(query.tree)
         return self._scatter(Scatter("", self._skeleton.columns(select), (), select), query.reads)
 
@@ -184,7 +184,7 @@ class Lowering:
         return name
 
     def _combine_all(self, tree: exp.Select, ctes: Mapping[str, Lowered]) -> Gathered:
-        """Run a SELECT as it is over gathered tables, which everything in it names."""
+        """Add the step that runs a SELECT unchanged; all tables in it are gathered ones."""
         check_functions(tree)
         self._refuse_untyped(tree)
         gathered = {step.table for step in self.steps}
@@ -217,7 +217,7 @@ class Lowering:
         return ctes
 
     def _sources(self, tree: exp.Select, ctes: Mapping[str, Lowered], reads: set[str]) -> list[Source]:
-        """Replace everything in the FROM by what every rank or the gathering database can select from."""
+        """Replace each source in the FROM by one that every rank or the gathering database can select from."""
         clause = tree.args.get("from_")
         if clause is None:
             raise Unfaithful("no FROM")
@@ -283,7 +283,7 @@ def _is_aggregate(name: str) -> bool:
 def _check_joins(scope: Scope) -> None:
     """Refuse joins across ranks: sharded sources join only inside a rank.
 
-    Gathered ones join anywhere, but not as the left side of a LEFT JOIN: each rank would keep rows without a match.
+    Gathered sources join anywhere except on the left of a LEFT JOIN: each rank would keep rows without a match.
     """
     first, *others = scope.sources
     linked = {first.alias} if first.sharded else set()
@@ -318,7 +318,7 @@ def _conjuncts(condition: exp.Expr | None) -> Iterator[exp.Expr]:
 
 
 def _is_local(conditions: Iterable[exp.Expr], scope: Scope, alias: str, linked: set[str]) -> bool:
-    """Whether a condition equates a key of the new source to the same key of a source that is joined already."""
+    """Whether a condition equates a key of the new source with the same key of a source joined before."""
     for condition in conditions:
         if isinstance(condition, exp.EQ):
             left, right = scope.key(condition.left), scope.key(condition.right)
@@ -340,7 +340,7 @@ def _uses_key(join: exp.Join, source: Source, preceding: Sequence[Source]) -> bo
 
 
 class Skeleton(Unifier):
-    """A database with all tables and views of a job and no rows: SQLite resolves names, columns and affinities in it.
+    """A database with all tables and views of a job, without rows: SQLite resolves names, columns and affinities in it.
 
     It holds two ranks, so that base tables and views are compounds, as in a job.
 

@@ -1,10 +1,10 @@
-"""The part of a SELECT that every rank runs, and the SELECT over what they return: sorted rows, or aggregates.
+"""Splits a SELECT into a part that every rank runs, and a SELECT over the returned rows: sorted rows, or aggregates.
 
 For ORDER BY, LIMIT and DISTINCT every rank returns its rows with the sort keys beside them. The gathered rows are in
-rank order, so that equal keys keep the order in which SQLite would meet them. Groups it meets in the order of their
-GROUP BY, which follows the ORDER BY therefore. For aggregates every rank returns partial values by group, and one
-SELECT adds them up: count, sum, total, min, max and avg can be split; an average becomes a total and a count.
-Everything else raises.
+rank order, so that rows with equal keys keep the order in which SQLite would meet them. SQLite meets groups in the
+order of their GROUP BY; therefore its terms follow those of the ORDER BY. For aggregates every rank returns partial
+values by group, and one SELECT adds them up: count, sum, total, min, max and avg can be split; an average becomes a
+total and a count. Everything else raises.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rocpd.schema.load import VIEWS
 from rocpd.schema.quote import quote_name
 from rocpd.schema.render import keyed_name, lookup_name, lookups
 
-_FEW_ROWS = 1000  # of a rank: no burden to a thread
+_FEW_ROWS = 1000  # per rank: no burden to a thread
 
 
 @frozen
@@ -67,7 +67,7 @@ class Sorting:
 
     @property
     def rows_per_rank(self) -> int | None:
-        """How many rows of each rank can matter; None if that is not known beforehand."""
+        """The most rows of each rank that can matter; None if not known beforehand."""
         counts = []
         for value in (self.limit, self.offset):
             if value is None:
@@ -88,7 +88,7 @@ def split_collation(term: exp.Ordered) -> tuple[exp.Expr, str]:
 
 
 def sorted_select(scope: Scope, sorting: Sorting, columns: Sequence[str]) -> tuple[Scatter, str]:
-    """Return what every rank runs, and the SELECT over the gathered rows.
+    """Return the step that every rank runs, and the SELECT over the gathered rows.
 
     Args:
         scope: the SELECT without the clauses of `sorting`.
@@ -146,9 +146,9 @@ def _sort_keys(scope: Scope, order: Sequence[exp.Ordered], width: int) -> tuple[
 def _add_group_keys(
     scope: Scope, order: Sequence[exp.Ordered], width: int, keys: list[tuple[int, str]], hidden: list[exp.Expr]
 ) -> None:
-    """Add the terms of GROUP BY to keys and hidden columns, unless groups come by rank as the gathered rows do.
+    """Add the terms of GROUP BY to keys and hidden columns, unless groups come in rank order like the gathered rows.
 
-    SQLite groups downwards where an ORDER BY of as many terms does. Terms that a collation orders may tie.
+    SQLite groups in descending order where an ORDER BY with as many terms descends. Under a collation, terms may tie.
     """
     groups = scope.groups()
     tails = ["" for _ in groups]
@@ -167,7 +167,7 @@ def _add_group_keys(
 
 
 def _check_inputs(expression: exp.Expr, scope: Scope) -> None:
-    """Refuse a hidden key of anything but columns of the FROM: an alias takes precedence when it is the entire term."""
+    """Refuse a hidden key with names other than columns of the FROM; an alias takes precedence as the entire term."""
     is_bare = isinstance(expression, exp.Column) and not expression.table
     for column in expression.find_all(exp.Column):
         if scope.source(column) is None or (is_bare and column.name.lower() in scope.aliases):
@@ -175,7 +175,7 @@ def _check_inputs(expression: exp.Expr, scope: Scope) -> None:
 
 
 def partial_select(scope: Scope, sorting: Sorting) -> tuple[Scatter, str]:
-    """Return what every rank runs, and the SELECT over the gathered partial values.
+    """Return the step that every rank runs, and the SELECT over the gathered partial values.
 
     Args:
         scope: an aggregated SELECT without the clauses of `sorting`.
@@ -250,7 +250,7 @@ class _Split:
         return text + (f" GROUP BY {', '.join(str(i + 1) for i in range(len(groups)))}" if groups else "")
 
     def _names_by_id(self, groups: _Items) -> dict[str, str]:
-        """Return group -> view column for groups by a name: a rank groups by the id, then looks the few names up."""
+        """Return group -> view column for groups by a name: a rank groups by its id, then looks up the few names."""
         source = self._tree.args["from_"].this
         if self._tree.args.get("joins") or not isinstance(source, exp.Table) or source.name.lower() not in VIEWS:
             return {}
@@ -283,7 +283,7 @@ class _Split:
         return qualified_text_of(node, self._owner)
 
     def _owner(self, column: exp.Column) -> str:
-        """Return the name of the source that a column is of."""
+        """Return the name of the source of a column."""
         owners = self._inputs.get(column.name.lower(), ())
         table = column.table.lower() or (owners[0] if len(owners) == 1 else "")
         if not owners or (not table and len(owners) > 1):
@@ -375,7 +375,7 @@ class _Split:
         return "COUNT(DISTINCT d0)"
 
     def _total(self, node: exp.Expr, value: exp.Expr) -> exp.Expr:
-        """Return what an average divides: the sum if the statement has it too, else a total, which cannot overflow."""
+        """Return the dividend of an average: the sum if the statement has one, else a total, which can't overflow."""
         if self._canonical_aggregate(_filtered_like(node, exp.Sum(this=value.copy()))) in self._sums:
             return exp.Sum(this=value.copy())
         return exp.Anonymous(this="TOTAL", expressions=[value.copy()])
@@ -401,7 +401,7 @@ def _filtered_like(node: exp.Expr, call: exp.Expr) -> exp.Expr:
 
 
 def _merge_name(partial: exp.Expr) -> str:
-    """Return the name of the aggregate that adds up an aggregate of ranks: counts are summed."""
+    """Return the name of the aggregate that combines partial values of ranks: counts are summed."""
     call = partial.this if isinstance(partial, exp.Filter) else partial
     if isinstance(call, exp.Anonymous):
         return "TOTAL"

@@ -1,9 +1,9 @@
-"""The names in a SELECT: which source a column comes from, whether it is a key of ranks, what a rank can evaluate.
+"""The names in a SELECT: the source of each column, the columns that are keys of ranks, and expressions for a rank.
 
-A key is a column that has one value in a rank and another in every other rank: `guid` and `rank`, under whatever name
-a subquery gives them. A column that merely has such a name is not a key. An expression can be evaluated in a rank if it
-has the same value there as over all ranks; statements with anything that is not listed here run attached, as written:
-subqueries, collations, random numbers.
+A key is a column with one value in a rank and a different one in every other rank: `guid` and `rank`, under whatever
+name a subquery gives them. A column that merely has one of these names is not a key. A rank can evaluate an expression
+that has the same value there as over all ranks; statements with expressions that are not listed here run attached, as
+written: subqueries, collations, random numbers.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Source:
         alias: its name in the SELECT, in lower case.
         columns: names in lower case.
         sharded: every rank has its own rows; else it is gathered.
-        keys: column -> which of `KEYS` it is.
+        keys: column -> the one of `KEYS` that it is.
         optional: on the right of a LEFT JOIN: its columns may be NULL.
     """
 
@@ -61,7 +61,7 @@ class Scope:
         self.aliases = {item.alias.lower(): item.this for item in tree.expressions if isinstance(item, exp.Alias)}
 
     def source(self, column: exp.Column) -> Source | None:
-        """Return the source that a column comes from; None if there is none, or several."""
+        """Return the source of a column; None if no source has it, or several do."""
         name, table = column.name.lower(), column.table.lower()
         owners = self.inputs.get(name, ())
         source = self._by_alias.get(table or (owners[0] if len(owners) == 1 else ""))
@@ -91,7 +91,7 @@ class Scope:
         return (source.alias, kind) if source and kind else None
 
     def strong_key(self, node: exp.Expr | None) -> str | None:
-        """Return which key a node is, if it cannot be NULL."""
+        """Return the key that a node is, if it cannot be NULL."""
         alias, key = self.key(node) or ("", None)
         return key if key and not self._by_alias[alias].optional else None
 
@@ -110,7 +110,7 @@ class Scope:
         return all(any(map(self.strong_key, window.args.get("partition_by") or ())) for window in windows)
 
     def output_keys(self, columns: Sequence[str]) -> dict[str, str]:
-        """Return result column -> key, for those that are one."""
+        """Return result column -> key, for columns that are keys."""
         names = [column.lower() for column in columns]
         explicit: dict[str, exp.Expr] = {}
         for item in self.tree.expressions:
@@ -133,7 +133,7 @@ class Scope:
 
 
 def output_index(expression: exp.Expr, tree: exp.Select) -> int | None:
-    """Return which result column an ORDER BY or GROUP BY term means, by number or by alias; None: none of them."""
+    """Return the index of the result column that an ORDER BY or GROUP BY term names by number or alias, or None."""
     if isinstance(expression, exp.Literal) and not expression.is_string:
         return int(expression.name) - 1 if expression.name.isdigit() else None
     if isinstance(expression, exp.Column) and not expression.table:
@@ -196,7 +196,7 @@ def check_functions(tree: exp.Select) -> None:
 
 
 def _expressions(tree: exp.Select) -> Iterator[exp.Expr]:
-    """Yield everything in a SELECT that computes, without its FROM."""
+    """Yield all expressions in a SELECT except those in its FROM."""
     yield from _clauses(tree, "where", "group", "having", "order", "limit", "offset", "distinct")
     yield from (join.args["on"] for join in tree.args.get("joins") or () if join.args.get("on"))
 
@@ -252,7 +252,7 @@ def _clauses(tree: exp.Select, *keys: str) -> Iterator[exp.Expr]:
 
 
 def _has_aggregate(node: exp.Expr) -> bool:
-    """Whether an expression has an aggregate; a window function is not one itself, but its arguments may hold some."""
+    """Whether an expression has an aggregate; a window function is none, but its arguments may hold some."""
     parts = list(node.iter_expressions())
     if isinstance(node, exp.Window):
         call = node.this.this if isinstance(node.this, exp.Filter) else node.this

@@ -1,4 +1,4 @@
-"""Parses statements with sqlglot and prints parts of them again.
+"""Parses statements with sqlglot, and prints trees as SQL.
 
 A statement is taken apart only if printing the entire tree returns the user's own words. Otherwise it is left alone: a
 parser that knows another dialect better than SQLite must not change what a statement means.
@@ -26,7 +26,7 @@ _SYNONYMS = {"!=": "<>", "==": "=", "INT": "INTEGER"}
 
 
 class _Dialect(SQLite):
-    """SQLite without sqlglot's knowledge of functions: unknown ones are printed as they were."""
+    """SQLite without sqlglot's knowledge of functions: other functions are printed as they were written."""
 
     class Parser(SQLite.Parser):  # type: ignore[valid-type, misc] # sqlglot makes it at run time
         FUNCTIONS = {  # noqa: RUF012 (as sqlglot has it)
@@ -35,7 +35,7 @@ class _Dialect(SQLite):
         FUNCTION_PARSERS = {"CAST": SQLite.Parser.FUNCTION_PARSERS["CAST"]}  # noqa: RUF012
 
         def _parse_join(self, *args: Any, **options: Any) -> exp.Join | None:
-            """Keep a comma apart from CROSS JOIN, which makes SQLite join in that order."""
+            """Keep a comma distinct from CROSS JOIN, which makes SQLite join in the written order."""
             is_comma = self._curr.token_type is TokenType.COMMA
             join: exp.Join | None = super()._parse_join(*args, **options)
             if is_comma and join is not None:
@@ -65,7 +65,7 @@ class _Generator(SQLite.Generator):  # type: ignore[misc, valid-type] # sqlglot 
 
 
 class _Qualifying(_Generator):
-    """Prints columns by the source that has them, in lower case."""
+    """Prints columns with the name of their source, in lower case."""
 
     def __init__(self, owner: Callable[[exp.Column], str]) -> None:
         super().__init__(dialect=_SQLITE, normalize_functions=False)
@@ -89,19 +89,19 @@ def qualified_text_of(tree: exp.Expr, owner: Callable[[exp.Column], str]) -> str
     """Print a tree with its columns as `"source"."name"`, in lower case.
 
     Args:
-        tree: it is not changed.
-        owner: returns the name of a column's source, "" where it has none.
+        tree: the tree, which stays unchanged.
+        owner: returns the name of a column's source, or "" for a column without source.
     """
     return _printed(_Qualifying(owner), tree)
 
 
 def _printed(generator: _Generator, tree: exp.Expr) -> str:
-    """Print a tree without changing it: only queries are rearranged on the way."""
+    """Print a tree without changing it: it is copied if it holds queries, which sqlglot rearranges."""
     return str(generator.generate(tree, copy=tree.find(exp.Query) is not None))
 
 
 def alias_of(name: str) -> exp.TableAlias | None:
-    """Return the alias by which a statement knows a source; None where the name is empty."""
+    """Return the alias of a source in a statement; None where the name is empty."""
     return exp.TableAlias(this=exp.to_identifier(name, quoted=True)) if name else None
 
 
@@ -111,12 +111,12 @@ def table_of(name: str, alias: str) -> exp.Table:
 
 
 def parts_of(node: exp.Expr) -> set[str]:
-    """Return the names of the parts that a node has: sqlglot lists absent ones too."""
+    """Return the names of the parts that a node has; sqlglot also lists absent parts."""
     return {name for name, value in node.args.items() if value}
 
 
 def name_parameters(sql: str) -> tuple[str, int]:
-    """Return `sql` with `?` named in order, and how many there were."""
+    """Return `sql` with a name for each `?`, in order, and their number."""
     if "?" not in sql:
         return sql, 0
     tokens = [token for token in _tokens(sql) if token.token_type is TokenType.PLACEHOLDER]
@@ -128,10 +128,10 @@ def name_parameters(sql: str) -> tuple[str, int]:
 
 
 def read_select(sql: str) -> exp.Query:
-    """Parse one SELECT, or several that are joined by UNION and the like.
+    """Parse one SELECT, or several joined by UNION and the like.
 
     Raises:
-        Unfaithful: it is something else, or its printed form is not the same statement word by word.
+        Unfaithful: it is another statement, or its printed form is not the same word by word.
     """
     tokens = _tokens(sql)
     try:
@@ -144,7 +144,7 @@ def read_select(sql: str) -> exp.Query:
     if list(_words(tokens)) != list(_words(_tokens(text_of(tree)))):
         raise Unfaithful("sqlglot would change its words")
     for node in tree.walk():
-        node._meta = None  # where the words are in `sql`: most of what copies of a tree would take
+        node._meta = None  # the places of words in `sql`: most of the memory that copies of a tree would take
     return tree
 
 

@@ -35,7 +35,7 @@ class IndexUse(enum.StrEnum):
 
 
 class Unfaithful(Exception):  # noqa: N818 (a reason, not a failure)
-    """A statement cannot be taken apart, or answered by anything but SQLite; the text gives the reason."""
+    """A statement cannot be taken apart, or only SQLite can answer it; the text gives the reason."""
 
 
 @frozen
@@ -54,7 +54,7 @@ class Scatter(Step):
 
     `reads`: gathered tables that the statement joins; every rank gets a copy of them. `gives_few_rows`: a rank returns
     few rows. `merges`: how rows with equal groups add up, for each column: `GROUP`, `SUM`, `TOTAL`, `MIN` or `MAX`;
-    empty if they do not add up. `by_name`: the same with names in place of ids of a rank; empty: `select`.
+    empty if they do not add up. `by_name`: `select` with names in place of ids of a rank; empty: `select` has none.
     """
 
     reads: tuple[str, ...] = ()
@@ -74,11 +74,12 @@ class Plan:
 
     Args:
         strategy: rows, aggregates or attached.
-        reason: why, for the user.
+        reason: why that strategy, for the user.
         sql: the statement with its positional parameters named.
         columns: names of the result's columns, as SQLite gives them; empty when attached.
         steps: tables to gather first.
-        final: rows: what every rank runs, streamed; aggregates: what runs over the gathered tables.
+        final: with strategy rows the SELECT that every rank runs, streamed; with aggregates the SELECT over the
+            gathered tables.
         reads: gathered tables that `final` needs in every rank, with strategy rows.
     """
 
@@ -92,7 +93,7 @@ class Plan:
 
     @property
     def scattered(self) -> tuple[Scatter, ...]:
-        """The steps that every rank runs, one after the other; with strategy rows the last one returns the result."""
+        """The steps that every rank runs, in order; with strategy rows the last step returns the result."""
         scatters = tuple(step for step in self.steps if isinstance(step, Scatter))
         if self.strategy is not Strategy.ROWS:
             return scatters
@@ -127,7 +128,7 @@ def create_table(connection: apsw.Connection, step: Step, kind: str = "") -> Non
 
 
 def drop_table(connection: apsw.Connection, step: Step) -> None:
-    """Drop what `create_table` created in temp."""
+    """Drop the table, and any view, that `create_table` created in temp."""
     if isinstance(step, Combine):
         connection.execute(f"DROP VIEW temp.{quote_name(step.table)}")
     connection.execute(f"DROP TABLE temp.{quote_name(_table_of(step))}")

@@ -1,9 +1,8 @@
-"""The one connection that sees all ranks: with their files attached, or with copies of what a statement names.
+"""The connection that sees all ranks: with their files attached, or with copies of the tables that a statement names.
 
-SQLite attaches a limited number of files. For statements over more, tables, columns and rows that they can see are
-copied into a temporary database, which is SQLite's own: on disk in `$SQLITE_TMPDIR` or `$TMPDIR`, deleted by the system
-even when the process is killed. Never renders views (`unify` does) and never decides how a file is opened (`opening`
-did).
+SQLite attaches a limited number of files. For statements over more files, the tables, columns and rows that they can
+see are copied into a temporary database of SQLite: on disk in `$SQLITE_TMPDIR` or `$TMPDIR`, deleted by the system even
+when the process is killed. Never renders views (`unify` does) and never decides how a file is opened (`opening` did).
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
 ATTACH_LIMIT = apsw.Connection(":memory:").limit(apsw.SQLITE_LIMIT_ATTACHED)
-"""How many files this SQLite can attach to one connection."""
+"""Number of files that this SQLite can attach to one connection."""
 
 
 def schemas_of(ranks: Iterable[Rank]) -> dict[Opening, str]:
@@ -50,7 +49,7 @@ def attached(ranks: Sequence[Rank], tables: Sequence[RankTables], busy_ms: int) 
 
 
 class CopiedDatabase(Unifier):
-    """One connection that holds copies of what statements name, for any number of ranks."""
+    """One connection with copies of the tables that statements name, for any number of ranks."""
 
     def __init__(self, shares: Sequence[Share], note: Callable[[str], None], busy_ms: int) -> None:
         # Only selected rows are copied, so the copies need no conditions.
@@ -63,7 +62,7 @@ class CopiedDatabase(Unifier):
         self._copied: dict[str, set[str]] = {}
 
     def prepare(self, sql: str) -> None:
-        """Copy the tables that `sql` names, unless they are copied already, and create its views.
+        """Copy the tables that `sql` names, unless copied before, and create its views.
 
         Raises:
             InputError: a file cannot be read.
@@ -84,7 +83,7 @@ class CopiedDatabase(Unifier):
         super().prepare(sql)
 
     def _visible_columns(self, sql: str) -> dict[str, set[str]]:
-        """Return base table -> columns that a statement can see; all of them if it names the table itself."""
+        """Return base table -> columns that a statement can see; all columns if it names the table itself."""
         columns: dict[str, set[str]] = {}
         for name in named(sql, self.relations):
             if name not in VIEWS:
@@ -130,7 +129,7 @@ class CopiedDatabase(Unifier):
         )
         items = ", ".join(quote_name(column) for column, _, _ in columns)
         condition = f" WHERE {tables.only[base]}" if base in tables.only else ""
-        self.connection.execute(f"DROP TABLE IF EXISTS main.{name}")  # left by an interrupted copy, or lacking columns
+        self.connection.execute(f"DROP TABLE IF EXISTS main.{name}")  # of an interrupted copy, or without some columns
         self.connection.execute(f"CREATE TABLE main.{name} ({declared})")
         self.connection.execute(f"INSERT INTO main.{name} SELECT {items} FROM source.{name}{condition}")
 
@@ -147,7 +146,7 @@ def _opened(name: str, busy_ms: int) -> apsw.Connection:
 
 
 class SampleDeviation:
-    """Collects numbers; sums are exact, so their order changes nothing."""
+    """Collects numbers; sums are exact, so that their order does not matter."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -156,7 +155,7 @@ class SampleDeviation:
         self._is_finite = True
 
     def step(self, *values: apsw.SQLiteValue) -> None:
-        """Take one value; what is no number does not count."""
+        """Add one value; only numbers count."""
         (value,) = values
         if isinstance(value, float) and not math.isfinite(value):
             self._is_finite = False
@@ -175,6 +174,6 @@ class SampleDeviation:
 
 
 def _fraction(number: float) -> Fraction:
-    from fractions import Fraction  # with decimal: 3 ms, of which most processes have no use
+    from fractions import Fraction  # with decimal: 3 ms, which most processes need not spend
 
     return Fraction(number)

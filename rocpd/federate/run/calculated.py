@@ -1,8 +1,8 @@
-"""Lets SQL read tables that are calculated when a statement does so. Never calculates one itself.
+"""Lets SQL read calculated tables, which are calculated when a statement reads them. Never calculates one itself.
 
 Each is an eponymous virtual table (https://sqlite.org/vtab.html#epovtab): it needs no CREATE, and SQLite asks for its
-columns when a statement names it. SQLite finds it under any schema that has no table of that name, so `summary.kernels`
-is one although `kernels` is a view, and none of the few files that can be attached is spent on a schema.
+columns when a statement names it. SQLite finds it under any schema without a table of that name. So `summary.kernels`
+works although `kernels` is a view, and needs no attached file for the schema, of which SQLite allows few.
 """
 
 from __future__ import annotations
@@ -17,17 +17,18 @@ from rocpd.schema.calculated import Argument, CalculatedTable, bare
 
 _Asked: TypeAlias = tuple[tuple[str, Value], ...]
 
-_WHOLE, _SOME = 1e9, 1e3  # costs: SQLite reads everything else first, and this by values that it knows then
+_WHOLE, _SOME = 1e9, 1e3  # costs: SQLite reads all other tables first, then this one by the values known from them
 _INTEGERS = 1 << 63  # whole numbers of SQLite are smaller than this
 
 
 @frozen
 class Calculation:
-    """A table on a connection.
+    """A calculated table on a connection.
 
     Args:
         table: its name and columns.
-        rows: returns its rows, by the value of each argument and of narrowing columns, perhaps only those with these.
+        rows: returns its rows, given the value of each argument and of narrowing columns; it may leave out rows with
+            other values in these columns.
     """
 
     table: CalculatedTable
@@ -35,23 +36,23 @@ class Calculation:
 
 
 Load: TypeAlias = Callable[[], Calculation]
-"""Returns a table; imports what declares it, so it is called when a statement first names the table."""
+"""Returns a table; called when a statement first names it, as that imports the module that declares the table."""
 
 
 def add_calculated(connection: apsw.Connection, loads: Mapping[str, Load]) -> None:
     """Add calculated tables to a connection.
 
     Args:
-        connection: what statements run on.
-        loads: name of a table, with its schema if it has one -> what returns it.
+        connection: the connection that statements run on.
+        loads: name of a table, with its schema if it has one -> function that returns it.
     """
     for name, load in loads.items():
-        module: Any = _Module(load)  # has what a table needs that nobody creates
+        module: Any = _Module(load)  # has the methods of a table that needs no CREATE
         connection.create_module(bare(name), module, use_bestindex_object=True, eponymous_only=True, read_only=True)
 
 
 def comparable(value: Value) -> Value:
-    """Return a value such that those that SQLite may take for equal are equal: texts of numbers are numbers.
+    """Return a value that equals all values that SQLite may take for equal: texts of numbers become numbers.
 
     >>> comparable("3") == comparable(3) == comparable(3.0), comparable("gemm"), comparable("nan")
     (True, 'gemm', 'nan')
@@ -69,7 +70,7 @@ def comparable(value: Value) -> Value:
 
 @frozen
 class _Module:
-    """A module that SQLite asks for a table."""
+    """A module that gives SQLite a table."""
 
     load: Load
 
@@ -79,7 +80,7 @@ class _Module:
 
 
 class _Table:
-    """A table as one connection sees it; what was calculated is kept for further statements, unless it is large."""
+    """A table as one connection sees it; its rows are kept for further statements, unless the table is large."""
 
     def __init__(self, calculated: Calculation) -> None:
         self.calculated = calculated
@@ -88,7 +89,7 @@ class _Table:
         self._arguments = [argument.name for argument in calculated.table.arguments]
 
     def BestIndexObject(self, index: apsw.IndexInfo) -> bool:  # noqa: N802
-        """Take arguments and values that columns equal; False: an argument is not known yet."""
+        """Choose the arguments, and the columns compared for equality; False: an argument is not known yet."""
         given: dict[int, int] = {}
         for number in range(index.nConstraint):
             column = index.get_aConstraint_iColumn(number)
@@ -114,11 +115,11 @@ class _Table:
         self.kept = _Kept(self.calculated)
 
     def taken(self, columns: str, values: Sequence[Value]) -> tuple[dict[str, Value], dict[str, Value]]:
-        """Return the value of each argument, and the values that columns equal.
+        """Return the value of each argument, and the value that each compared column has to equal.
 
         Args:
-            columns: numbers of arguments and columns that have values.
-            values: these.
+            columns: numbers of the arguments and columns with values.
+            values: their values.
 
         Raises:
             UsageError: an argument has an unknown value.
@@ -140,7 +141,7 @@ def _value(table: str, argument: Argument, value: Value) -> Value:
 
 
 class _Kept:
-    """Rows that were calculated, by what was asked; joins look them up again and again."""
+    """Calculated rows, by the arguments and values asked for; joins look them up again and again."""
 
     def __init__(self, calculated: Calculation) -> None:
         self._calculated = calculated
@@ -149,14 +150,14 @@ class _Kept:
         self._places: dict[tuple[_Asked, tuple[str, ...]], dict[Row, list[Row]]] = {}
 
     def asked(self, arguments: Mapping[str, Value], equal: Mapping[str, Value]) -> _Asked:
-        """Return what to calculate: less where a column has one value, all where it has a second one, as in a join."""
+        """Return the key of the rows to calculate: rows with a value of a column; all once a second value comes."""
         chosen = tuple(arguments.items())
         narrowing = tuple((name, equal[name]) for name in self._calculated.table.narrowing if name in equal)
         is_first = chosen not in self._rows and self._narrowed.setdefault(chosen, narrowing) == narrowing
         return chosen + narrowing if is_first else chosen
 
     def rows(self, asked: _Asked, equal: Mapping[str, Value]) -> list[Row]:
-        """Return the rows whose columns have some values, and perhaps others that SQLite takes for equal to these."""
+        """Return the rows whose columns have the values of `equal`, or values that SQLite may take for equal."""
         if asked not in self._rows:
             self._rows[asked] = list(self._calculated.rows(dict(asked)))
         rows = self._rows[asked]
@@ -173,7 +174,7 @@ class _Kept:
 
 
 class _Cursor:
-    """Goes through the rows; those of a large table as they come, and as they are kept where they are wanted again."""
+    """Goes through the rows; those of a large table are streamed at the first reading and kept at the second."""
 
     def __init__(self, table: _Table) -> None:
         self._table = table
@@ -213,7 +214,7 @@ class _Cursor:
             return self._place
         value: Any = self._row[number] if number < self._columns else self._arguments[number - self._columns]
         is_too_large = isinstance(value, int) and not -_INTEGERS <= value < _INTEGERS
-        return float(value) if is_too_large else value  # as SQLite reads a number that is no integer of its own
+        return float(value) if is_too_large else value  # as SQLite reads a number too large for its integers
 
     def Close(self) -> None:  # noqa: N802
         self._rows = iter(())

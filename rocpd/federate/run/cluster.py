@@ -1,6 +1,6 @@
 """Works on a Dask cluster: batches of ranks are tasks, repeated when a worker is lost; answers come in rank order.
 
-Workers open the files by themselves and need this package. Never sends a file, never starts a cluster.
+Workers open the files themselves and need this package. Never sends a file, never starts a cluster.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from distributed import Client, Future
 
 _TASKS_PER_THREAD = 4  # so that all threads end at about the same time
-_MOST_BYTES = 256 << 20  # of a task
+_MOST_BYTES = 256 << 20  # that a task reads
 
 
 @frozen
 class _Batch:
-    """The ranks or shares of one task, and the workers that may do it; empty: any."""
+    """The ranks or shares of one task, and the workers that may do it; empty: any worker."""
 
     items: list[Any]
     workers: tuple[str, ...]
@@ -73,13 +73,13 @@ class Cluster:
 
     Args:
         client: a `distributed.Client`, or the address of a scheduler as for `dial`.
-        local_hosts: a file is read by a worker on the host that its path or its metadata names.
-        on_note: called with what the user should know.
-        limits: sizes of its tasks, and how long to wait for the scheduler.
+        local_hosts: a worker on the host that a file's path or metadata names reads that file.
+        on_note: called with notes for the user.
+        limits: sizes of tasks, and how long to wait for the scheduler.
 
     Raises:
-        UsageError: no scheduler at the address; workers without this package, or with another version of it; a client
-            that is closed, or asynchronous.
+        UsageError: no scheduler is at the address; workers lack this package, or have another version of it; the
+            client is closed, or asynchronous.
     """
 
     is_remote = True
@@ -146,7 +146,7 @@ class Cluster:
                     yield from answers_of_batch
 
     def rest(self) -> None:
-        """Keep the workers: they are for others, too."""
+        """Keep the workers: other clients use them, too."""
 
     def close(self) -> None:
         """Close the client if it was made here."""
@@ -167,7 +167,7 @@ class Cluster:
 
     @contextlib.contextmanager
     def _futures(self) -> Iterator[deque[Future[Any]]]:
-        """Yield a list of tasks that are cancelled when the block ends: Ctrl-C, an error, an abandoned result."""
+        """Yield a list of tasks, cancelled when the block ends: also by Ctrl-C, an error, an abandoned result."""
         futures: deque[Future[Any]] = deque()
         try:
             yield futures
@@ -196,12 +196,12 @@ class Cluster:
     def _batches(
         self, items: Sequence[Any], sizes: Sequence[float], workers: Sequence[tuple[str, ...]]
     ) -> list[_Batch]:
-        """Put neighbours with the same workers into batches, so that all tasks read about as much.
+        """Put neighbours with the same workers into batches, so that all tasks read about equally much.
 
         Args:
             items: ranks or shares.
-            sizes: what each reads [bytes].
-            workers: those that can read each; empty: any.
+            sizes: size that each reads [bytes].
+            workers: workers that can read each; empty: any worker can.
         """
         total = sum(sizes)
         most = min(max(total // (_TASKS_PER_THREAD * max(1, self._threads())), self._limits.task_bytes), _MOST_BYTES)
@@ -216,7 +216,7 @@ class Cluster:
         return self._batches(shares, [share.opening.size for share in shares], workers)
 
     def _workers(self, path: Path, hostname: str | None) -> tuple[str, ...]:
-        """Return the addresses of the workers on a file's host; empty: any may read it."""
+        """Return the addresses of the workers on a file's host; empty: any worker may read it."""
         if self._hosts is None:
             return ()
         if not self._hosts:
@@ -265,7 +265,7 @@ def _short(host: str) -> str:
 
 
 def _rows(request: Request, shares: Sequence[Share]) -> bytes:
-    """On a worker: run a statement in some shares, unless an index answers for all of them."""
+    """On a worker: run a statement in some shares, unless an index answers for all shares."""
     stopped = _cancelled()
     rows = request.from_index(shares)
     if rows is not None:
@@ -290,7 +290,7 @@ def _each(tasks: Iterable[RankTask[Any]]) -> bytes:
 
 
 def _cancelled() -> Callable[[], bool]:
-    """Return a function that tells whether the task of this thread was cancelled: Dask itself lets it run on."""
+    """Return a function that returns whether the task of this thread was cancelled: Dask itself lets it run on."""
     from distributed import get_worker
     from distributed.worker import thread_state  # type: ignore[attr-defined]
 
@@ -308,7 +308,7 @@ _LARGEST = (1 << 63) - 1
 
 
 def reduced(rows: Iterable[Row], merges: Sequence[str]) -> list[Row]:
-    """Add up rows with equal groups as far as that is exact; groups come in order of first appearance.
+    """Return rows with equal groups added up, as far as that is exact; groups come in order of first appearance.
 
     Args:
         rows: partial aggregates in rank order.
@@ -321,7 +321,7 @@ def reduced(rows: Iterable[Row], merges: Sequence[str]) -> list[Row]:
     for row in rows:
         key = tuple((type(row[index]), row[index]) for index in group_columns)
         members = groups.setdefault(key, [])
-        # Only the first rows are added up: all rows after one that could not be added stay, in their order.
+        # Only the first rows are added up: the rows from the first that could not be added on stay, in their order.
         added = _added(members[0], row, merges) if len(members) == 1 else None
         if added:
             members[0] = added
@@ -331,7 +331,7 @@ def reduced(rows: Iterable[Row], merges: Sequence[str]) -> list[Row]:
 
 
 def _added(first: Row, second: Row, merges: Sequence[str]) -> Row | None:
-    """Return one row for two of a group; None if that would not be exact."""
+    """Return the sum of two rows of a group; None if that would not be exact."""
     values = []
     for merge, a, b in zip(merges, first, second, strict=True):
         if merge == "GROUP" or b is None:
@@ -358,5 +358,5 @@ def _is_exact(a: Any, b: Any) -> bool:
 
 
 def _class(value: object) -> int:
-    """Return a class in which Python and SQLite order values alike (numbers of one type, or texts); 0: none."""
+    """Return the class of a value, in which Python and SQLite order alike: numbers of one type, or texts; 0: none."""
     return 1 if isinstance(value, int) else 2 if isinstance(value, float) else 3 if isinstance(value, str) else 0

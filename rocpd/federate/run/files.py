@@ -1,6 +1,6 @@
 """The open files of a job: their connections, and the executor that works on them, until they are closed.
 
-Sessions that differ in their selection share one of these; it is closed once.
+Sessions that differ only in their selection share one `Files`; it is closed once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rocpd.federate.run.pool import Pool
 from rocpd.federate.run.rank_reader import FactStore
 from rocpd.federate.run.request import Columnar
 
-_MOST_KNOWN_BYTES = 1 << 28  # of files
+_MOST_KNOWN_BYTES = 1 << 28  # of all files together
 
 
 class Closable(Protocol):
@@ -37,15 +37,15 @@ class Files:
     Args:
         openings: the files.
         pool: connections to them, closed with the files.
-        evidence: all inputs, those that were left out too; released when the files are closed.
+        evidence: all inputs, including those left out; released when the files are closed.
         executor: works on ranks in parallel; None: the cores of this machine.
         jobs: threads and processes of this machine; None: one per core where that is faster.
 
     Attributes:
-        index: answers what it can without reading the files; None: nothing does.
-        fact_store: returns what keeps facts, of a job that is worth it; None where nothing can.
-        course: of the command that reads them.
-        known: number of a rank -> what brief works read of it, until a long one has it.
+        index: answers statements that it can without reading the files; None: there is no index.
+        fact_store: returns the store that keeps facts, for a job that is worth it; None where no store can.
+        course: progress of the command that reads the files.
+        known: number of a rank -> results that brief works read of it, until a long work takes them over.
         turn: held by the thread that uses a connection which several threads share.
     """
 
@@ -68,18 +68,18 @@ class Files:
 
     @cached_property
     def facts(self) -> FactStore | None:
-        """The store of facts of ranks: of large files, and of all that are indexed; None: nothing keeps them.
+        """The store of facts of ranks, for large files and for all indexed files; None: facts are not kept.
 
-        To derive those of a smaller job takes as long as looking for what was kept of it, and starting.
+        For a smaller job, deriving facts takes no longer than starting the store and looking up its facts.
         """
         size, limits = sum(opening.size for opening in self.openings), self.limits
         is_large = size >= max(limits.small_bytes, len(self.openings) * limits.kept_bytes)
         return self.fact_store() if is_large or (self.index and not self.index.why_not) else None
 
     def known_of(self, rank: Rank, *, is_brief: bool) -> dict[object, Any] | None:
-        """Return what brief works on a small rank read, for another one, or for the first long one after them.
+        """Return the results that brief works read of a small rank, for another brief work or the first long one.
 
-        None: nothing is kept, as of files that grow, and of many: a rank takes an eighth of its file.
+        None: nothing is kept, as of growing files and of large jobs: the results take an eighth of a rank's file.
         """
         if rank.opening.is_live or not self._are_small:
             return None
@@ -90,7 +90,7 @@ class Files:
         return sum(opening.size for opening in self.openings) <= _MOST_KNOWN_BYTES
 
     def renew(self) -> None:
-        """Stay open in a forked child, unless another machine reads the files: that works for the parent alone."""
+        """Stay open in a forked child, unless another machine reads the files, which works for the parent only."""
         if self.executor.is_remote:
             process.abandon(self.executor)
             self._closed = True
@@ -125,7 +125,7 @@ class Files:
             self._release()
             if self.index:
                 self.index.close()
-            if facts := vars(self).get("facts"):  # looked for
+            if facts := vars(self).get("facts"):  # set once they were asked for
                 facts.close()
             self.pool.close()
             for dependent in list(self._dependents):

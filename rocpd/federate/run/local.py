@@ -1,6 +1,6 @@
-"""Executors, which work on ranks in parallel, and the one of this machine.
+"""Executors, which work on ranks in parallel, and the executor of this machine.
 
-Threads are for SQL, which releases Python's lock, processes for Python. The answers never depend on the executor: they
+Threads run SQL, which releases Python's lock; processes run Python. The answers never depend on the executor: they
 come, and are merged, in the order of the shares or ranks, whichever finishes first.
 """
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 
 _MOST_PROCESSES = 8  # each holds one rank's columns
-_LONG_S = 0.001  # of a statement: on a small file it takes a third of that
-_BATCHES = 8  # of each process: it must not wait long for the last ones
+_LONG_S = 0.001  # per statement: on a small file it takes a third of that
+_BATCHES = 8  # per process, so that no process waits long for the last ones
 _BATCH_BYTES = 8 << 20  # of files: sending a task takes as long as working on 0.1 MB
-_MANY = 512  # ranks: short work on them takes several times as long as processes take to start
-_SHORT_BYTES = 2 << 20  # of a rank: work on it ends soon when it is not wanted any more, and leaves little memory
+_MANY = 512  # ranks: even short work on them takes several times as long as starting processes
+_SHORT_BYTES = 2 << 20  # of a rank: work on it that is no longer wanted ends soon, and leaves little memory in use
 
 
 @runtime_checkable
@@ -44,7 +44,7 @@ class Executor(Protocol):
     is_remote: bool
 
     def rows(self, request: Request, shares: Sequence[Share], progress: Progress | None) -> Iterator[list[Row]]:
-        """Run a statement in every share; yield the rows in order of shares, or fewer rows that merge to the same.
+        """Run a statement in every share; yield its rows in order of shares, or fewer rows that merge to the same.
 
         Raises:
             QueryError: SQLite refuses the statement; it may still run attached.
@@ -58,14 +58,14 @@ class Executor(Protocol):
             tasks: they can be pickled, and so can the answers.
 
         Raises:
-            what their work raises.
+            any error that their work raises.
         """
 
     def rest(self) -> None:
-        """Release what only further tasks need; it is there again for these."""
+        """Release resources that only further tasks need; these acquire them again."""
 
     def close(self) -> None:
-        """Release what was started for this session; idempotent."""
+        """Release everything started for this session; idempotent."""
 
 
 class Local:
@@ -95,7 +95,7 @@ class Local:
             rows = next(collected, None)
             if rows is not None:
                 yield rows
-            else:  # too many rows for threads: one share after the other
+            else:  # too many rows for threads: this and later shares are read one after the other
                 with self._pool.lend(share) as database:
                     yield from request.chunks(database)
             if progress:
@@ -120,7 +120,7 @@ class Local:
             yield from itertools.takewhile(lambda rows: rows is not None, answers)
 
     def _long_s(self, shares: Sequence[Share]) -> float:
-        """Return from how many seconds of a statement on threads are worth it; of large files at once."""
+        """Return the duration of a statement from which threads are worth it [s]; 0 for large files."""
         return _LONG_S if sum(share.opening.size for share in shares) < STATEMENT_BYTES * len(shares) else 0.0
 
     def each(self, tasks: Sequence[RankTask[Answer]]) -> Generator[Answer, None, None]:
@@ -136,7 +136,7 @@ class Local:
                 here = Here(self._pool.lend) if max(sizes_of(tasks)) < _SHORT_BYTES else None
                 self._workers = Workers(self._processes or min(usable_cores(), _MOST_PROCESSES), here)
         if not self._workers.here:
-            self._pool.keep_only(())  # others read now: a connection takes 0.4 MB, and its pages up to 2 MB
+            self._pool.keep_only(())  # other processes read now; a connection takes 0.4 MB, and its pages up to 2 MB
         process.give_back()
         sizes = sizes_of(tasks)
         batches = in_batches(tasks, sizes, min(sum(sizes) / (_BATCHES * self._workers.count), _BATCH_BYTES))
@@ -154,7 +154,7 @@ class Local:
         return max(1, min(len(tasks), count)) if sys.executable else 1  # an embedded Python may not know its executable
 
     def rest(self) -> None:
-        """End the processes that do nothing, each has some 40 MB, and close files: each takes 0.3 MB."""
+        """End idle processes, which take some 40 MB each, and close files, which take 0.3 MB each."""
         self._pool.rest()
         if self._workers:
             self._workers.rest()
@@ -166,13 +166,13 @@ class Local:
 
 
 def sizes_of(tasks: Sequence[RankTask[Answer]]) -> list[float]:
-    """Return how much of its file each rank is [bytes]."""
+    """Return the size of each rank [bytes]: an equal part of its file."""
     ranks_of_file = Counter(task.rank.opening for task in tasks)
     return [task.rank.opening.size / ranks_of_file[task.rank.opening] for task in tasks]
 
 
 def in_batches(items: Iterable[Item], sizes: Iterable[float], most: float) -> list[list[Item]]:
-    """Put neighbours that are small together: who works on them is sent at one time what all of them hang on.
+    """Put small neighbours into one batch: their worker is sent the arguments that they share only once.
 
     >>> in_batches("abcd", (1, 2, 3, 9), 3)
     [['a', 'b'], ['c'], ['d']]

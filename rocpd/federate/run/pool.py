@@ -1,8 +1,8 @@
 """Connections to the shares of a job, which have one borrower at a time and are kept for the next one.
 
-A share is one file, or some ranks of a merged one. A pool keeps those of a session, limited in number, for its next
-statement. A worker keeps the one to the file that it read last: each rank of a merged file is a task, and SQLite reads
-the entire schema whenever a file is opened; so that happens once per worker, not once per rank.
+A share is one file, or some ranks of a merged file. A pool keeps a limited number of a session's connections for its
+next statement. A worker keeps the connection to the file that it read last: each rank of a merged file is a task, and
+SQLite reads the entire schema whenever a file is opened; so that happens once per worker, not once per rank.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ from rocpd.federate.unify import Unifier
 from rocpd.schema.render import RankTables, with_relations
 
 _MOST_WITH_PAGES = 64  # idle connections that keep their page cache, up to 2 MB each
-_MANY_TIMES, _MOST_OF_MANY = 16, 16  # as many files as connections: hardly any is still open when it is asked again
-_PART_OF_DESCRIPTORS = 4  # a quarter of them: temporary files and the rest of the process need some too
+_MANY_TIMES, _MOST_OF_MANY = 16, 16  # with so many times more files than connections, hardly any is open when needed
+_PART_OF_DESCRIPTORS = 4  # a quarter of the descriptors: temporary files and the rest of the process need some too
 _ONE_READING = re.compile(r"(EXPLAIN QUERY PLAN |)\s*(?:SELECT|INSERT INTO temp\.\w+ SELECT)\b[^;]*\Z", re.IGNORECASE)
-"""One statement that can't write to a file, so that no authorizer is asked, for each column, whether it may."""
+"""One statement that can't write to a file, so that no authorizer has to be asked about each of its columns."""
 
 
 @frozen
 class Share:
     """The ranks of one file that one statement of a plan runs on.
 
-    Shares of the same ranks are equal, whichever of their rows are selected: they use the same connection.
+    Shares of the same ranks are equal, whichever rows are selected: they use the same connection.
 
     Args:
         opening: the file.
-        block: which block of the file's ranks this is.
-        ranks: their numbers.
-        tables: their tables as a connection to the file names them.
+        block: number of this block of the file's ranks.
+        ranks: numbers of the ranks.
+        tables: tables of the ranks as a connection to the file names them.
     """
 
     opening: Opening
@@ -60,7 +60,7 @@ def shares_of(ranks: Sequence[Rank], tables: Mapping[int, RankTables], most: int
     Args:
         ranks: the ranks.
         tables: rank number -> its tables.
-        most: shares of a file.
+        most: greatest number of shares of a file.
     """
     shares = []
     for opening, ranks_of_file in by_file(ranks).items():
@@ -71,17 +71,17 @@ def shares_of(ranks: Sequence[Rank], tables: Mapping[int, RankTables], most: int
     return tuple(shares)
 
 
-_form_of = functools.lru_cache(512)(_ONE_READING.match)  # rank after rank
+_form_of = functools.lru_cache(512)(_ONE_READING.match)  # the same statements run rank after rank
 
 
 def _reading(sql: str, tables: RankTables) -> str | None:
-    """Return a statement on one rank that needs no view; None: it is no single SELECT or INSERT."""
+    """Return a statement on one rank rewritten to need no view; None if it is not a single SELECT or INSERT."""
     form = _form_of(sql)
     return form[1] + with_relations(sql[form.end(1) :], tables) if form else None
 
 
 class ShareDatabase:
-    """A connection to one share: its tables and views are those of the share's ranks, or of one of them."""
+    """A connection to one share: its tables and views show all of the share's ranks, or one of them."""
 
     def __init__(self, share: Share, connection: apsw.Connection | None = None) -> None:
         self.share = share
@@ -98,7 +98,7 @@ class ShareDatabase:
         Args:
             sql: the statement.
             bindings: values of its parameters.
-            tables: those of the ranks that it sees; None: of all ranks of the share.
+            tables: tables of the ranks that it sees; None: of all ranks of the share.
             exact: text that is not UTF-8 is an error.
         """
         tables = self.share.tables if tables is None else tables
@@ -108,7 +108,7 @@ class ShareDatabase:
         return Cursor(self.connection, text or sql, bindings, self._on_error, exact)
 
     def rows(self, sql: str, bindings: Parameters, tables: RankTables) -> list[Row]:
-        """Return all rows of a statement on one rank, as `execute`: its cursor takes as long as a small statement."""
+        """Return all rows of a statement on one rank, as `execute`; its cursor takes as long as a small statement."""
         if text := _reading(sql, tables):
             with as_query_error(self._on_error), contextlib.suppress(UnicodeDecodeError):
                 return self.connection.execute(text, bindings).fetchall()
@@ -118,7 +118,7 @@ class ShareDatabase:
         raise_for_damaged_file([self.share.opening], error)
 
     def _prepare(self, sql: str, tables: Sequence[RankTables]) -> None:
-        """Create the views that a statement names; it may write to temp alone."""
+        """Create the views that a statement names; the statement may write to temp only."""
         if self._guarded is None or self._guarded.tables != tables:
             if self._guarded:
                 self._guarded.drop()
@@ -127,7 +127,7 @@ class ShareDatabase:
         self._guarded.prepare(sql)
 
     def close(self) -> None:
-        """Close the connection, unless it is a parent's."""
+        """Close the connection, unless it belongs to a parent process."""
         if self._maker == process.number():
             self.connection.close(True)
 
@@ -135,12 +135,12 @@ class ShareDatabase:
 class Pool:
     """Connections by share; idle ones are kept up to a limit.
 
-    Those by which files were identified become the first ones of their shares: SQLite reads the schema once for each
+    Connections that identified files become the first ones of their shares: SQLite reads the schema once for each
     connection, which takes longer than most statements on a small file.
     """
 
     def __init__(self, limits: Limits, files: int = 0) -> None:
-        """Take limits, and how many files there are."""
+        """Take the limits, and the number of files."""
         self.limits = limits
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         most = limits.idle_connections if files < _MANY_TIMES * limits.idle_connections else _MOST_OF_MANY
@@ -157,7 +157,7 @@ class Pool:
         self._idle, self._busy, self._lock = {}, set(), threading.Lock()
 
     def keep(self, opening: Opening, connection: apsw.Connection) -> None:
-        """Keep the connection by which a file was identified, or close it where there is no room."""
+        """Keep the connection that identified a file, or close it if there is no room."""
         database = ShareDatabase(Share(opening, 0, (), ()), connection)
         with self._lock:
             has_room = len(self._idle) < self._most
@@ -169,7 +169,7 @@ class Pool:
             connection.release_memory()
 
     def rest(self) -> None:
-        """Close what is not in use; where not all files can stay open, few do later: hardly a rank is read again."""
+        """Close idle connections; where not all files can stay open, keep few later, as few ranks are read again."""
         self._most = self._most_later
         self.keep_only(())
 
@@ -237,7 +237,7 @@ _THREAD = threading.local()  # its `lend` lends connections to the task that run
 
 
 def run_lending(lend: Lend, work: Callable[[Task], Answer], task: Task) -> Answer:
-    """Return `work(task)`; what it borrows comes from `lend`."""
+    """Return `work(task)`, which borrows its connections from `lend`."""
     outer = getattr(_THREAD, "lend", None)
     _THREAD.lend = lend
     try:
@@ -257,7 +257,7 @@ def borrow(share: Share) -> AbstractContextManager[ShareDatabase]:
 
 
 class ConnectionCache:
-    """Lends connections to tasks that run one after the other: the file that one has read stays open for the next."""
+    """Lends connections to tasks that run one after the other: the file of a task stays open for the next task."""
 
     def __init__(self) -> None:
         self._idle: ShareDatabase | None = None
@@ -280,7 +280,7 @@ class ConnectionCache:
             database.close()
 
     def close(self) -> None:
-        """Close what is open; idempotent."""
+        """Close the idle connection; idempotent."""
         if self._idle:
             self._idle.close()
             self._idle = None

@@ -1,6 +1,6 @@
-"""Reads one rank: every table and view holds the selected rows of that rank alone.
+"""Reads one rank: every table and view holds the selected rows of that rank only.
 
-Work on a reader is the same in this process and in others, which open the rank's file by themselves.
+Work on a reader is the same in this process and in other processes, which open the rank's file themselves.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ class Fact:
     """A value that is derived of all rows of a rank, under a name that means the same in every process.
 
     Args:
-        name: of the fact.
-        version: of its definition: raise it when the same rows give another value.
-        types: of its parts, besides columns, texts, numbers and what holds these; frozen, or named tuples.
-        asked: what the value hangs on besides the rows: texts and numbers.
+        name: name of the fact.
+        version: version of its definition: raise it when the same rows give another value.
+        types: types of its parts, besides columns, texts, numbers and containers of these; frozen, or named tuples.
+        asked: texts and numbers that the value depends on besides the rows.
     """
 
     name: str
@@ -36,31 +36,31 @@ class Fact:
     asked: tuple[object, ...] = ()
 
     def of(self, *asked: object) -> Fact:
-        """Return the fact for what is asked."""
+        """Return the fact for these texts and numbers."""
         return Fact(self.name, self.version, self.types, asked)
 
 
 class FactsOfRank(Protocol):
-    """The facts that are kept of one rank, or of several together, while work on them is done."""
+    """The kept facts of one rank, or of several together, for the duration of work on them."""
 
     def known(self, fact: Fact) -> Any:
-        """Return the value of a fact; None: it is not kept."""
+        """Return the value of a fact, None if it is not kept."""
 
     def derived(self, fact: Fact, value: object) -> None:
-        """Take the value of a fact, to be kept."""
+        """Note the value of a fact, for `keep`."""
 
     def keep(self) -> None:
-        """Keep what was derived."""
+        """Keep the noted values."""
 
 
 class FactStore(Protocol):
     """Keeps facts of ranks; can be sent to another process."""
 
     def of(self, *ranks: Rank) -> FactsOfRank | None:
-        """Return what is kept of a rank, or of several together; None: nothing can be."""
+        """Return the kept facts of a rank, or of several together; None if no facts of them can be kept."""
 
     def close(self) -> None:
-        """Release what was opened; idempotent."""
+        """Release all opened files; idempotent."""
 
 
 @frozen
@@ -71,9 +71,8 @@ class RankReader:
         rank: the rank.
         tables: its tables as a connection to its own file names them.
         lend: lends a connection to that file.
-        known: what was read before, by what it was read with, where several works on the rank share what they read;
-            None: nothing is kept.
-        facts: keeps facts for other commands; None: nothing does.
+        known: results read before, by their key, where several works on the rank share them; None: none are kept.
+        facts: keeps facts for other commands; None: facts are not kept.
     """
 
     rank: Rank
@@ -83,15 +82,15 @@ class RankReader:
     facts: FactsOfRank | None = None
 
     def whole(self) -> RankReader:
-        """Return a reader of all rows of the rank, whatever the window and filters."""
+        """Return a reader of all rows of the rank, regardless of window and filters."""
         return self._of_any_time({})
 
     def unwindowed(self) -> RankReader:
-        """Return a reader of the rows that pass the filters, whatever the window."""
+        """Return a reader of the rows that pass the filters, regardless of the window."""
         return self._of_any_time(self.tables.filtered)
 
     def _of_any_time(self, only: Mapping[str, str]) -> RankReader:
-        """Return a reader of rows in and outside of the window; the same one where nothing is left out."""
+        """Return a reader of rows in and outside the window; this one if it leaves nothing out."""
         now, is_whole = self.tables, self.tables.has_outside
         if (now.only, now.values, now.filtered, now.is_whole) == (only, {}, {}, is_whole):
             return self
@@ -99,13 +98,13 @@ class RankReader:
         return dataclasses.replace(self, tables=tables)
 
     def keeping(self) -> RankReader:
-        """Return a reader that keeps what it reads, for works that read the same."""
+        """Return a reader that keeps its results, for works that read the same."""
         return dataclasses.replace(self, known=dict(self.known or {}))
 
     def once(self, what: object, read: Callable[[], Answer]) -> Answer:
-        """Return what `read` gives; the same as before where `what` was read from these rows and kept.
+        """Return the result of `read`, or the kept one where the key `what` was read from these rows before.
 
-        A `Fact` of all rows of the rank is the same as in another command, too.
+        The value of a `Fact` of all rows of the rank may also come from another command.
         """
         if self.known is None:
             return read()
@@ -118,22 +117,22 @@ class RankReader:
 
     @property
     def keeps_facts(self) -> bool:
-        """Whether facts of what it reads, all rows of the rank, are kept for other commands."""
+        """Whether it reads all rows of the rank, so that their facts are kept for other commands."""
         return self.facts is not None and not self.tables.only and not self.tables.values
 
     @cached_property
     def _selection(self) -> tuple[object, ...]:
-        """Say which rows are read, for keys of what is known."""
+        """The selected rows as a value, for keys of kept results."""
         cut = tuple((base, *sorted(columns.items())) for base, columns in sorted(self.tables.values.items()))
         return tuple(sorted(self.tables.only.items())), cut, self.tables.is_whole
 
     def selects(self, base: str) -> bool:
-        """Whether a window or filter leaves rows of a table out, or cuts them; that of a merged window did."""
+        """Whether a window or filter leaves rows of a table out, or cuts them; in a file merged from a window, True."""
         return base in self.tables.only or base in self.tables.values or outside_of(base) in self.tables.columns
 
     @property
     def cuts(self) -> bool:
-        """Whether a window may have cut events; that of a merged window may."""
+        """Whether a window may have cut events; in a file merged from a window, True."""
         return bool(self.tables.values) or outside_of("rocpd_kernel_dispatch") in self.tables.columns
 
     def rows(self, select: str, parameters: Parameters = None) -> list[Row]:
@@ -142,16 +141,16 @@ class RankReader:
             return database.rows(select, parameters, self.tables)
 
     def counts(self, of: Sequence[tuple[str, str]]) -> list[int]:
-        """Return numbers of rows, all by one statement, which needs no view.
+        """Return the numbers of rows of tables, by one statement, which needs no view.
 
         Args:
-            of: tables that the rank has, each with SQL on their columns that rows have to meet; empty: all rows count.
+            of: tables of the rank, each with an SQL condition on its columns; an empty condition: all rows count.
         """
         each = (f"(SELECT COUNT(*) FROM {self.tables.rows(base)}{f' WHERE {sql}' if sql else ''})" for base, sql in of)
         return list(self.rows(f"SELECT {', '.join(each)}")[0]) if of else []
 
     def table_rows(self) -> dict[str, int]:
-        """Return table -> number of rows, of all tables that the rank has."""
+        """Return table -> number of rows, for all tables of the rank."""
         return dict(zip(self.rank.tables, self.counts([(base, "") for base in self.rank.tables]), strict=True))
 
     def stream(self, select: str, parameters: Parameters = None, size: int = 100_000) -> Iterator[list[Row]]:
@@ -163,7 +162,7 @@ class RankReader:
 
 
 def _kept(facts: FactsOfRank, fact: Fact, derive: Callable[[], Answer]) -> Answer:
-    """Return the value of a fact as it is kept, else as it is derived now."""
+    """Return the kept value of a fact, else the value derived now."""
     value: Answer | None = facts.known(fact)
     if value is None:
         value = derive()
@@ -184,10 +183,10 @@ Work: TypeAlias = Callable[[RankReader], Any]
 
 @frozen
 class Works:
-    """Several works on one rank as one, whose answers are theirs, in order; they share what they read.
+    """Several works on one rank as one work, which returns their answers in order; they share what they read.
 
     Args:
-        works: each as `map_ranks` takes it. What one raises is its answer.
+        works: each as `map_ranks` takes it. An exception that a work raises is its answer.
     """
 
     works: tuple[Work, ...]
@@ -198,16 +197,16 @@ class Works:
         for work in self.works:
             try:
                 answers.append(work(keeping))
-            except Exception as error:  # noqa: BLE001 (the others go on)
+            except Exception as error:  # noqa: BLE001 (the other works go on)
                 answers.append(error)
         return answers
 
 
 STATEMENT_BYTES = 4 << 20
-"""`brief_bytes` of one or two short statements."""
+"""`brief_bytes` of work that consists of one or two short statements."""
 
 OPERATIONS_BYTES = 1 << 20
-"""`brief_bytes` of reading the operations of a rank."""
+"""`brief_bytes` of work that reads the operations of a rank."""
 
 
 @frozen
@@ -218,9 +217,9 @@ class RankTask(Generic[Answer]):
         rank: the rank.
         tables: its tables as a connection to its own file names them.
         work: a module-level function, or a `functools.partial` of one.
-        facts: keeps facts of ranks; None: nothing does.
+        facts: keeps facts of ranks; None: facts are not kept.
         brief_bytes: size of a file below which the work takes less time than another process takes to open the file.
-        known: what works before this one read of the rank; brief work adds to it. None: nothing is kept.
+        known: results that earlier works read of the rank; brief work adds to them. None: none are kept.
     """
 
     rank: Rank
@@ -232,16 +231,16 @@ class RankTask(Generic[Answer]):
 
 
 DoTasks: TypeAlias = Callable[[Sequence[RankTask[Answer]]], Generator[Answer, None, None]]
-"""Does tasks, and yields their answers in order."""
+"""Does tasks and yields their answers in order."""
 
 
 class _NotKeptError(BaseException):
-    """Work asks for what is not kept; no work takes it for an error of its own."""
+    """Work needs a fact or rows that are not kept; a BaseException, so that no work catches it as its own error."""
 
 
 @frozen
 class _KeptAlone:
-    """The facts of a rank, none of which can be derived."""
+    """The kept facts of a rank, for work that may not derive any."""
 
     facts: FactsOfRank
 
@@ -263,9 +262,9 @@ def _lend_nothing() -> AbstractContextManager[ShareDatabase]:
 
 
 def with_kept(tasks: Sequence[RankTask[Answer]], do: DoTasks[Answer]) -> Generator[Answer, None, None]:
-    """Yield the answers of tasks, in order: here while facts alone give them, from the first that lacks one on by `do`.
+    """Yield the answers of tasks, in order: from kept facts alone while they suffice, the others by `do`.
 
-    Starting processes takes longer than reading what is kept of many ranks.
+    Starting processes takes longer than reading the kept facts of many ranks.
     """
     kept = 0
     for task in tasks:

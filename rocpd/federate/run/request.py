@@ -1,7 +1,7 @@
-"""The question to ranks for one step of a plan, and what answers: a share on whatever machine, or an index of columns.
+"""The question to ranks for one step of a plan, answered by a share on any machine, or by an index of columns.
 
-A request is a value that can be sent to another process. It borrows a connection and leaves nothing on it. `Columnar`
-is what answers without reading files: `rocpd.index` does it.
+A request is a value that can be sent to another process. It borrows a connection and leaves nothing on it. A
+`Columnar` answers without reading files: `rocpd.index` has one.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ class RankQuestion:
 
 
 class Columnar(Protocol):
-    """Answers what every rank would be asked, without reading its file."""
+    """Answers questions in place of ranks, without reading their files."""
 
     def rows(
         self, question: RankQuestion, shares: Sequence[Share], *, insists: bool = False
     ) -> Iterator[list[Row]] | None:
-        """Return the rows that ranks would answer a question with, added up over ranks where they add up.
+        """Return the rows that ranks would return for a question, added up over ranks where they add up.
 
         Args:
-            question: what is asked.
+            question: the question.
             shares: the ranks with their selected rows.
             insists: raise an error instead of returning None.
 
@@ -63,20 +63,20 @@ class Columnar(Protocol):
 
     @property
     def why_not(self) -> str:
-        """Why nothing can be answered, as a file has no index or has changed; empty: something can."""
+        """Why no question can be answered: a file has no index or has changed; empty: some can."""
 
     def can_answer(self, question: RankQuestion, shares: Sequence[Share]) -> str:
-        """Return why the ranks have to be asked; empty: they need not be, unless for gathered rows still to come."""
+        """Return why the ranks have to be asked; empty if they need not be, as far as known before gathering rows."""
 
     def of_ranks(self, numbers: Collection[int]) -> Columnar:
-        """Return the index of some ranks, which can be sent to a process that looks their entries up by itself.
+        """Return the index of some ranks, which can be sent to another process; that process looks up their entries.
 
         Args:
-            numbers: of the ranks.
+            numbers: numbers of the ranks.
         """
 
     def close(self) -> None:
-        """Release what was opened; idempotent."""
+        """Release all opened files; idempotent."""
 
 
 Stopped: TypeAlias = Callable[[], bool]
@@ -89,9 +89,9 @@ class PlanLine:
     """A line of SQLite's plan of a statement.
 
     Args:
-        number: of the line.
+        number: number of the line.
         parent: number of the line that it belongs to; 0: it belongs to the statement.
-        detail: what is done, as EXPLAIN QUERY PLAN has it.
+        detail: the operation, as EXPLAIN QUERY PLAN prints it.
     """
 
     number: int
@@ -106,8 +106,8 @@ class Request:
     Args:
         question: the statement.
         exact: text that is not UTF-8 is an error; else its invalid bytes become `\\xNN`.
-        chunk_rows: rows that are yielded at a time.
-        index: answers for ranks of another machine, where their files have entries.
+        chunk_rows: number of rows yielded at a time.
+        index: answers for ranks on another machine, where their files have entries.
     """
 
     question: RankQuestion
@@ -117,16 +117,16 @@ class Request:
 
     @property
     def step(self) -> Scatter:
-        """The step of the plan whose rows are asked for."""
+        """The step of the plan that the request is for."""
         return self.question.step
 
     def of_shares(self, shares: Sequence[Share]) -> Request:
-        """Return the request as some shares need it."""
+        """Return the request with only the part of the index that some shares need."""
         numbers = {number for share in shares for number in share.ranks}
         return dataclasses.replace(self, index=self.index and self.index.of_ranks(numbers))
 
     def from_index(self, shares: Sequence[Share]) -> list[Row] | None:
-        """Return the rows of shares from the index; None: they have to be asked."""
+        """Return the rows of shares from the index; None: the shares have to be asked."""
         if self.index is None:
             return None
         with contextlib.closing(self.index):
@@ -153,7 +153,7 @@ class Request:
             yield from in_chunks(rows, self.chunk_rows)
 
     def plan(self, database: ShareDatabase, tables: RankTables) -> list[PlanLine]:
-        """Return how SQLite would run the statement on a rank of a share; errors as for `chunks`."""
+        """Return SQLite's plan of the statement on a rank of a share; errors as for `chunks`."""
         with self._prepared(database, lambda: False):
             explain = f"EXPLAIN QUERY PLAN {self.step.select}"
             with contextlib.closing(database.execute(explain, self.question.bindings, (tables,))) as cursor:
@@ -166,7 +166,7 @@ class Request:
     def collect_up_to(self, database: ShareDatabase, most: int, stopped: Stopped = lambda: False) -> list[Row] | None:
         """Return all rows of a share, or None if there are more than `most`; errors as for `chunks`.
 
-        SQLite collects them by itself: rows that go to Python one by one make threads wait for each other.
+        SQLite collects them in a table: rows that go to Python one by one make threads wait for each other.
         """
         columns = ", ".join(f"c{i}" for i in range(len(self.step.columns)))
         connection = database.connection
@@ -185,7 +185,7 @@ class Request:
 
     @contextlib.contextmanager
     def _prepared(self, database: ShareDatabase, stopped: Stopped) -> Iterator[None]:
-        """Add gathered tables to those of the rank and let `stopped` end statements, for the duration of a block."""
+        """Create gathered tables beside those of the rank and let `stopped` end statements, while a block runs."""
         connection = database.connection
         with as_input_error(database.share.opening.path):
             for step, rows in self.question.gathered:

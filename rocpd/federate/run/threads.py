@@ -1,9 +1,9 @@
-"""Threads that do tasks: results in order, no thread left at work when they end early, whenever that is.
+"""Threads that do tasks: results come in order, and no thread stays at work when they end early, at any time.
 
 In the main thread a signal may raise an exception between any two steps. `ThreadPoolExecutor`, `Future` and `Event` are
-written in Python over locks: interrupted right after it took one, the main thread keeps it, and the threads wait for it
-for ever. So does `threading.Thread.start`, which waits for the thread. Here threads and the main thread share
-`SimpleQueue`s and a list, whose operations happen or do not.
+written in Python over locks: interrupted right after it took a lock, the main thread keeps it, and the threads wait for
+it for ever. The same holds for `threading.Thread.start`, which waits for the thread. Here threads and the main thread
+share `SimpleQueue`s and a list, whose operations are atomic.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def in_order(
 
     Args:
         submit: starts a task and returns its future.
-        tasks: what to do.
-        most: how many are under way or finished but not yet yielded.
+        tasks: the tasks.
+        most: number of tasks that are under way, or finished but not yet yielded.
         running: holds their futures, including the one that is waited for.
     """
     for task in tasks:
@@ -56,10 +56,10 @@ def on_threads(
 
     Args:
         count: number of threads.
-        work: what a thread does.
-        tasks: what it does it to.
-        most: how many tasks are under way or finished but not yet yielded.
-        stop: called when the rest is not wanted: Ctrl-C, an error, an abandoned result.
+        work: function that threads call with each task.
+        tasks: the tasks.
+        most: number of tasks that are under way, or finished but not yet yielded.
+        stop: called when the remaining tasks are not wanted: on Ctrl-C, an error, an abandoned result.
     """
     threads = _Threads(count, work)
     left = len(tasks)
@@ -68,7 +68,7 @@ def on_threads(
             left -= 1
             yield answer
     except BaseException:
-        if left and threads.are_here:  # a result that is closed after its last answer lacks nothing
+        if left and threads.are_here:  # a generator closed after its last answer has nothing to stop
             stop()
         raise
     finally:
@@ -80,11 +80,11 @@ def on_threads_if_long(
 ) -> Generator[Answer, None, None]:
     """Yield `work(task)` for each task, in order, by threads where the first few take long; arguments as `on_threads`.
 
-    Short ones that run beside each other wait for Python's lock more than for SQLite: of files in the page cache,
-    threads take 1.6 times the CPU time and no less time.
+    Short tasks that run beside each other wait for Python's lock more than for SQLite: with files in the page cache,
+    threads take 1.6 times the CPU time and save no time.
 
     Args:
-        long_s: seconds from which a task is long, on average; 0: all are.
+        long_s: average duration from which tasks count as long [s]; 0: all tasks do.
     """
     tried, spent = _TRIED if long_s else 0, 0.0
     for task in tasks[:tried]:
@@ -100,7 +100,7 @@ def on_threads_if_long(
 
 
 class _Pending(Generic[Task]):
-    """A task, and what comes of it."""
+    """A task and its outcome."""
 
     def __init__(self, task: Task) -> None:
         self.task = task
@@ -118,7 +118,7 @@ class _Pending(Generic[Task]):
         """Wait for the answer and return it once, or raise what `work` raised.
 
         Raises:
-            ClosedError: in a forked child, which has no such threads.
+            ClosedError: in a forked child, which does not have these threads.
         """
         if self._maker != process.number():
             raise ClosedError("this answer is the parent process's", "ask again in this one")
@@ -132,10 +132,10 @@ class _Pending(Generic[Task]):
 
 
 class _Threads(Generic[Task]):
-    """Up to `count` threads, started one with each task.
+    """Up to `count` threads, one started with each task.
 
-    A thread draws a permit before anything else. `end` takes back those that are left, and so knows how many threads
-    there are to wait for, even if an exception came while one was started.
+    A thread draws a permit before anything else. `end` takes back the remaining permits, and so knows the number of
+    threads to wait for, even if an exception came while a thread was started.
     """
 
     def __init__(self, count: int, work: Callable[[Task], Any]) -> None:
@@ -150,7 +150,7 @@ class _Threads(Generic[Task]):
 
     @property
     def are_here(self) -> bool:
-        """Whether they are threads of this process: a forked child has none of them."""
+        """Whether the threads are of this process: a forked child has none."""
         return self._maker == self._number()
 
     def submit(self, task: Task) -> _Pending[Task]:
@@ -163,7 +163,7 @@ class _Threads(Generic[Task]):
         return pending
 
     def end(self) -> None:
-        """Drop the tasks that wait, and return when no thread is at work; at once where there are none any more."""
+        """Drop the waiting tasks, and return when no thread is at work; at once where no thread exists any more."""
         if sys.is_finalizing() or not self.are_here:  # Python has stopped all threads
             return
         unused = 0

@@ -1,8 +1,8 @@
-"""Processes that do tasks in Python: results in order, no process left when they end early.
+"""Processes that do tasks in Python: results come in order, and no process is left when they end early.
 
 Processes, because threads take turns at Python. They are plain children that run `serve`, not `multiprocessing`, which
 would run the user's main module again. A child ends when its parent is gone. Linux could signal that
-(PR_SET_PDEATHSIG), but goes by the thread that started the child, which may end long before a session does.
+(PR_SET_PDEATHSIG), but does so when the thread that started the child ends, perhaps long before the session.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ _PROTOCOL = 5  # arrays are not copied to be written
 
 
 class Workers:
-    """`count` processes, each started when first needed and kept for the next tasks, whichever thread has them done.
+    """`count` processes, each started when first needed and kept for the next tasks of any thread.
 
     Args:
-        count: how many.
-        here: this process, where it is one of them; None: all are others.
+        count: number of processes.
+        here: this process, where it is one of them; None: all are other processes.
     """
 
     def __init__(self, count: int, here: Here | None = None) -> None:
@@ -57,7 +57,7 @@ class Workers:
         process.renew_when_forked(self)
 
     def renew(self) -> None:
-        """Have no process yet; those of a parent are left to it."""
+        """Start with no process running; processes of a parent are left to it."""
         process.abandon(*self._children)
         self._children = [Child() for _ in range(self.count - (1 if self.here else 0))]
         self._free = SimpleQueue[Child | Here]()
@@ -68,10 +68,10 @@ class Workers:
         self._lock = threading.Lock()
 
     def each(self, work: Callable[[Task], Answer], tasks: Sequence[Task]) -> Generator[Answer, None, None]:
-        """Yield `work(task)` for each task, in order; at most `count + 1` are under way or not yet yielded.
+        """Yield `work(task)` for each task, in order; at most `count + 1` tasks are under way or not yet yielded.
 
         Raises:
-            what `work` raises.
+            any error that `work` raises.
         """
         at_work: set[Child | Here] = set()
         free, lock = self._free, self._lock
@@ -95,7 +95,7 @@ class Workers:
         yield from on_threads(min(self.count, len(tasks)), run, tasks, self.count + 1, stop)
 
     def rest(self) -> None:
-        """End the processes that do nothing; each starts again with its next task."""
+        """End the idle processes; each starts again with its next task."""
         for _ in range(self._free.qsize()):
             with contextlib.suppress(Empty):
                 worker = self._free.get_nowait()
@@ -109,7 +109,7 @@ class Workers:
 
 
 class Here:
-    """This process as a worker, for short tasks: it has imported all, its files are open, and no answer is pickled."""
+    """This process as a worker, for short tasks: its modules are imported, its files open, and it pickles no answer."""
 
     def __init__(self, lend: Lend) -> None:
         self._lend = lend
@@ -119,11 +119,11 @@ class Here:
         return run_lending(self._lend, work, task)
 
     def kill(self) -> None:
-        """Let the task end: it is a short one."""
+        """Let the task end by itself, as it is short."""
 
 
 class Child:
-    """A process that runs `serve`, started with its first task, and again where it was killed."""
+    """A process that runs `serve`, started with its first task, and started again after it was killed."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -133,16 +133,16 @@ class Child:
         self._at_pipes = threading.RLock()  # a pipe closed while another thread reads it breaks that thread's buffer
 
     def run(self, work: Callable[[Task], Answer], task: Task) -> Answer:
-        """Return the child's `work(task)`, or raise what it raised.
+        """Return the child's `work(task)`, or raise the error that it raised.
 
         Raises:
-            ClosedError: it was closed, perhaps meanwhile.
+            ClosedError: the child was closed, perhaps meanwhile.
         """
         try:
             with self._at_pipes:
                 return self._run(work, task)
         finally:
-            if self._process and self._process.poll() is not None:  # killed meanwhile: its pipes were left to this call
+            if self._process and self._process.poll() is not None:  # killed meanwhile: this call closes its pipes
                 self._close_pipes()
 
     def _run(self, work: Callable[[Task], Answer], task: Task) -> Answer:
@@ -167,16 +167,16 @@ class Child:
         self.kill()
 
     def kill(self) -> None:
-        """End the process at once, unless it is a parent's; idempotent."""
+        """End the process at once, unless it belongs to a parent process; idempotent."""
         if self._process is None or self._maker != process.number():
             return
         self._process.kill()
         self._process.wait()
-        leftovers.sweep(Path(tempfile.gettempdir()))  # copies that it recovered, which it could not remove
+        leftovers.sweep(Path(tempfile.gettempdir()))  # recovered copies, which the killed process could not remove
         self._close_pipes()
 
     def _close_pipes(self) -> None:
-        """Close the pipes of an ended process, unless a call is at them, which then closes them itself."""
+        """Close the pipes of an ended process, unless a call uses them, which then closes them itself."""
         if not self._process or not self._at_pipes.acquire(blocking=False):
             return
         try:
@@ -215,12 +215,12 @@ def _start() -> subprocess.Popen[bytes]:
 
 def _send(child: subprocess.Popen[bytes], value: object) -> None:
     assert child.stdin
-    child.stdin.write(pickle.dumps(value, _PROTOCOL))  # whole or not at all: half of a task would spoil the next one
+    child.stdin.write(pickle.dumps(value, _PROTOCOL))  # as one value: half of a task would spoil the next task
     child.stdin.flush()
 
 
 def serve(parent: int) -> None:
-    """Do tasks from stdin, answer on stdout, until stdin ends or the process `parent` is gone."""
+    """Do tasks from stdin and answer on stdout, until stdin ends or the process `parent` is gone."""
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     process.keep_freed()
     tasks = sys.stdin.buffer

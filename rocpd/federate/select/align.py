@@ -1,7 +1,7 @@
-"""The time line that ranks share: which of them share a clock, and what is added to the times of each.
+"""The time line that ranks share: the ranks of each clock, and the offset that is added to their times.
 
-Timestamps in SQL stay as recorded; only windows, summaries over time and exports shift them, by what may change slowly
-where clocks drift. How far clocks are apart is measured by `rocpd.federate.select.clocks`, from what is read above.
+Timestamps in SQL stay as recorded; only windows, summaries over time and exports shift them, by an offset that changes
+slowly where clocks drift. `rocpd.federate.select.clocks` measures offsets between clocks; its caller reads the ranks.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ Time = TypeVar("Time", int, "Ints")
 
 @frozen
 class Span:
-    """When a rank ran, by its own clock and its events with valid times.
+    """The time in which a rank ran, by its own clock and its events with valid times.
 
     Args:
-        start, end: first start and last end of all of them [ns].
-        dispatched, copied: those of its dispatches, and of its copies [ns]; None: it has none.
+        start, end: first start and last end of all events [ns].
+        dispatched, copied: first start and last end of its dispatches, and of its copies [ns]; None: it has none.
     """
 
     start: int
@@ -38,16 +38,16 @@ class Span:
 
     @classmethod
     def of(cls, row: Row) -> Span | None:
-        """Return the span that a row of `SPAN` says; None without events."""
+        """Return the span in a row of `SPAN`; None without events."""
         sides = [None if start is None else (start, end) for start, end in zip(row[::2], row[1::2], strict=True)]
         return cls(*sides[0], *sides[1:]) if sides[0] else None
 
 
 @frozen
 class Shift:
-    """The shift of the times of a clock: `offset` at its time `at` [ns], and `drift` for each ns after it.
+    """The shift of a clock's times: `offset` at its time `at` [ns], and `drift` more for each ns after it.
 
-    A clock that was set has times that are `jump` ahead from `since` on [ns]: on the line they are not.
+    A clock that was set has times that are `jump` ahead from `since` on [ns]; on the line the jump is taken out.
     """
 
     offset: int = 0
@@ -65,7 +65,7 @@ class Shift:
         return time + self.offset + self._drifted(time, self.drift)
 
     def to_clock(self, time: Time) -> Time:
-        """Return times of the common line as times of the clock [ns]; a single one is the earliest that is not before.
+        """Return times of the common line as times of the clock [ns]; for a single time the earliest not before it.
 
         >>> shift = Shift(1000, 50, 1e-5)
         >>> shift.to_line(1_000_050), shift.to_clock(1_001_060), shift.to_clock(shift.to_line(777_777))
@@ -103,8 +103,8 @@ class TimeLine:
 
     Args:
         start, end: first start and last end [ns].
-        spans: rank number -> when it ran, by its own clock.
-        shifts: rank number -> what is added to its times.
+        spans: rank number -> its span, by its own clock.
+        shifts: rank number -> shift of its times.
     """
 
     start: int
@@ -121,14 +121,14 @@ class TimeLine:
         return cls(min(starts), max(shifts[rank].to_line(span.end) for rank, span in spans.items()), spans, shifts)
 
     def shift(self, rank: int) -> Shift:
-        """Return what is added to the times of a rank, by its number."""
+        """Return the shift of the times of a rank, by its number."""
         return self.shifts.get(rank, UNSHIFTED)
 
     def of_view(self, time: int) -> int:
-        """Return on this line a time as views show it [ns]: of the ranks that ran then, or else of the nearest ones.
+        """Return a time of views on this line [ns], by the clock of the ranks that ran then, else of the nearest ones.
 
         Raises:
-            UsageError: ranks whose clocks differ ran then.
+            UsageError: ranks with different clocks ran then.
         """
         away = {rank: max(span.start - time, time - span.end, 0) for rank, span in self.spans.items()}
         nearest = [rank for rank in away if away[rank] == min(away.values())]
@@ -162,17 +162,17 @@ class Domain:
 
 @frozen
 class Clock:
-    """How the clock of some ranks is laid on the common time line.
+    """The place of the clock of some ranks on the common time line.
 
     Args:
-        ranks: their numbers.
+        ranks: numbers of the ranks.
         method: `reference`, whose times stay; `collectives`; `utc`, the time of day; `start`; `given` by the user;
             `none`.
-        shift: what is added to its times.
-        certain_ns: no true time is further away during the collectives; None: nobody knows.
-        likely_ns: median distance of single collectives; None without them.
-        drift: against the reference, per ns, whether it is taken out or not; 0.0 where none was measured.
-        collectives: how many were compared.
+        shift: shift of its times.
+        certain_ns: greatest distance of true times during the collectives [ns]; None: unknown.
+        likely_ns: median distance of single collectives [ns]; None without collectives.
+        drift: drift against the reference, per ns, whether it is taken out or not; 0.0 if none was measured.
+        collectives: number of compared collectives.
     """
 
     ranks: tuple[int, ...]
@@ -185,7 +185,7 @@ class Clock:
 
     @property
     def facts(self) -> dict[str, str | int | float | None]:
-        """The facts of it, by the names of the columns of `rocpd info --only clocks`."""
+        """The facts of the clock, by the names of the columns of `rocpd info --only clocks`."""
         return {
             "method": self.method,
             "offset_ns": self.shift.offset,
@@ -205,13 +205,13 @@ class Clock:
 
 @frozen
 class Alignment:
-    """The shift of the times of each rank, how that is known, and a note for the user; None where nothing is.
+    """The shift of the times of each rank, the method it is known by, and a note for the user.
 
     Args:
-        clocks: of all ranks that ran, each with what is added to its times.
-        note: for the user.
-        contradicted: the clocks that are not aligned though collectives would say how, as these do not fit together.
-        jumps: which clocks were set, in words.
+        clocks: clocks of all ranks that ran, each with the shift of its times.
+        note: note for the user; None: there is nothing to note.
+        contradicted: the clocks that collectives cannot align because they contradict each other.
+        jumps: the clocks that were set, in words.
     """
 
     clocks: Sequence[Clock] = ()
@@ -221,20 +221,20 @@ class Alignment:
 
     @functools.cached_property
     def shifts(self) -> Mapping[int, Shift]:
-        """Rank number -> what is added to its times."""
+        """Rank number -> shift of its times."""
         return {rank: clock.shift for clock in self.clocks for rank in clock.ranks}
 
     @property
     def offsets(self) -> dict[int, int]:
-        """Rank number -> what is added to its times [ns]; where its clock drifts, at its first collective."""
+        """Rank number -> offset that is added to its times [ns]; where its clock drifts, at its first collective."""
         return {rank: shift.offset for rank, shift in self.shifts.items()}
 
     def shift(self, rank: int) -> Shift:
-        """Return what is added to the times of a rank, by its number."""
+        """Return the shift of the times of a rank, by its number."""
         return self.shifts.get(rank, UNSHIFTED)
 
     def clock(self, rank: int) -> Clock | None:
-        """Return the clock of a rank; None where it ran nothing, or all ranks share one."""
+        """Return the clock of a rank; None where the rank ran nothing, or all ranks share one clock."""
         return self._clock_of.get(rank) if len(self.clocks) > 1 else None
 
     @functools.cached_property
@@ -243,7 +243,7 @@ class Alignment:
 
 
 GivenOffset: TypeAlias = "int | tuple[int, int]"
-"""The time that the user adds to those of a host [ns], or that and how wrong it may be."""
+"""The offset that the user adds to the times of a host [ns], alone or with its greatest error [ns]."""
 
 Measure: TypeAlias = "Callable[[Mapping[int, int]], Sequence[ClockLine | ClockJump | None]]"
 """Measures how clocks are aligned, given rank -> number of its clock.
@@ -260,15 +260,15 @@ _OF_KIND = ", ".join(
 )
 SPAN = f"""SELECT MIN(first), MAX(last), {_OF_KIND}
 FROM ({" UNION ALL ".join(select.format(kind) for kind, select in enumerate(_FIRST_AND_LAST))})"""
-"""SELECT of the row of a `Span`: NULLs where there are no such events."""
+"""SELECT of the row of a `Span`: NULLs for kinds without events."""
 SPAN_COLUMNS = ("start", "end", "first_dispatch", "last_dispatch", "first_copy", "last_copy")
 
 
 def clock_domains(ranks: Sequence[Rank], spans: Mapping[int, Span]) -> tuple[Domain, ...]:
     """Group ranks into clock domains: one machine, spans that overlap (touching counts), ordered by start.
 
-    A rank whose machine is unknown is a domain of its own; a rank without events belongs to none, unless it has none in
-    a merged window during which others of its machine had some.
+    A rank whose machine is unknown is a domain of its own. A rank without events belongs to none, unless its file was
+    merged from a window during which other ranks of its machine had events.
     """
     domains: list[_Growing] = []
     of_machine: dict[str, list[_Growing]] = {}
@@ -306,7 +306,7 @@ class _Growing:
 
 
 def machines(domains: Sequence[Domain]) -> tuple[Domain, ...]:
-    """Join the domains of one machine: runs one after the other, by one clock. That of the lowest rank comes first."""
+    """Join the domains of each machine, its runs one after the other by one clock; the lowest rank comes first."""
     numbered = enumerate(domains)
     parts = by_key((number if domain.machine_id is None else domain.machine_id, domain) for number, domain in numbered)
     return tuple(sorted(map(_together, parts.values()), key=lambda machine: machine.ranks))
@@ -325,17 +325,17 @@ def align(
     hosts: Mapping[int, str | None] | None = None,
     of_day: Collection[int] = (),
 ) -> Alignment:
-    """Return how the clocks of machines are aligned.
+    """Return the alignment of the clocks of machines.
 
-    `auto` and `collectives` go by the collectives of the job. Where these say nothing, clocks that count the time of
-    day stay as they are if by them all machines ran at one time; else the first event of a machine is moved to the
+    `auto` and `collectives` go by the collectives of the job. Where these do not suffice, clocks that count the time of
+    day stay as they are if by them all machines ran at one time; else the first event of each machine is moved to the
     earliest of all. `start` moves the first event of every rank there. `none` keeps times as recorded.
 
     Args:
-        how: one of these.
+        how: the method.
         domains: the clock domains.
-        spans: rank number -> when it ran.
-        measure: finds lines from collectives; None: nothing is known of any.
+        spans: rank number -> its span.
+        measure: finds lines from collectives; None: no collectives are known.
         hosts: rank number -> its host, for notes.
         of_day: numbers of the ranks whose clocks count the time of day.
     """
@@ -364,21 +364,21 @@ def align(
 
 _UNITS = (("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1000))
 _HOUR_NS = 3_600_000_000_000
-_LEAST = 3  # collectives: fewer say nothing of how far apart their ends are
+_LEAST = 3  # collectives: the ends of fewer say nothing of their usual distance
 _AT_START = "aligned at their first event"
 _TAKEN_OUT = "taken out of its times on the common line"
 _BY_DAY = "stay at the time of day, as good as each machine keeps it"
 
 
 def _ran_together(by_machine: Sequence[Domain], of_day: Collection[int]) -> bool:
-    """Whether all machines count the time of day, and ran at one time by it."""
+    """Whether all machines count the time of day, and by it ran at the same time."""
     if not {rank for machine in by_machine for rank in machine.ranks} <= set(of_day):
         return False
     return max(machine.start for machine in by_machine) <= min(machine.end for machine in by_machine)
 
 
 class _Lines(NamedTuple):
-    """The lines of machines, or why there are none; which clocks were set, and numbers of those of them without one."""
+    """The lines of machines, or why there are none; the clocks that were set, and the numbers of those without a line."""
 
     lines: Sequence[ClockLine | None] = ()
     jumps: Sequence[str] = ()
@@ -414,7 +414,7 @@ def _lines(by_machine: Sequence[Domain], names: Sequence[str], measure: Measure 
 
 
 def _said(jump: ClockJump, number: int, by_machine: Sequence[Domain], names: Sequence[str]) -> str:
-    """Say when and by how much the clock of this number was set."""
+    """Return a sentence on when and by how much the clock of this number was set."""
     ahead, behind = (f"{sign}{duration(abs(jump.jump_ns))}" for sign in ("+-" if jump.jump_ns > 0 else "-+"))
     after = duration(jump.at_ns - by_machine[number].start)
     other = f" (or that of {names[1 - number]} by {behind})" if len(names) == 2 else ""
@@ -423,7 +423,7 @@ def _said(jump: ClockJump, number: int, by_machine: Sequence[Domain], names: Seq
 
 
 def _by_lines(by_machine: Sequence[Domain], lines: Sequence[ClockLine | None]) -> list[Clock]:
-    """Return clocks aligned by lines; one without a line is moved to the first event of the others."""
+    """Return clocks aligned by lines; a clock without a line is moved to the first event of the others."""
     clocks = {
         number: _by_line(machine, line)
         for number, (machine, line) in enumerate(zip(by_machine, lines, strict=True))
@@ -437,12 +437,12 @@ def _by_lines(by_machine: Sequence[Domain], lines: Sequence[ClockLine | None]) -
 
 
 def _by_line(machine: Domain, line: ClockLine) -> Clock:
-    """Return the clock of a machine; a drift that is small against what is certain stays in."""
+    """Return the clock of a machine; a drift stays in if it is small compared with the certain error."""
     jump, since = (line.jump.jump_ns, line.jump.at_ns) if line.jump else (0, 0)
     if not line.collectives:
         return Clock(machine.ranks, "reference", Shift(jump=jump, since=since), 0, 0)
     shift, certain = Shift(line.offset_ns, line.at_ns, line.drift), line.certain_ns
-    end = machine.end - jump  # in times without it, which lines are about
+    end = machine.end - jump  # lines are about times without the jump
     error = abs(line.drift) * (end - machine.start)
     if certain is not None and error <= certain / 2:
         middle = (machine.start + end) // 2
@@ -452,7 +452,7 @@ def _by_line(machine: Domain, line: ClockLine) -> Clock:
 
 
 def trust(clocks: Sequence[Clock], left_out: int = 0) -> str:
-    """Return the line that says how far times of different hosts may be compared; `left_out`: clocks not to mention."""
+    """Return a line on how exactly times of different hosts compare; `left_out`: number of clocks not to mention."""
     measured = [clock for clock in clocks if clock.method == "collectives"]
     known = [clock.certain_ns for clock in measured if clock.certain_ns is not None]
     certain = f"±{duration(max(known))} certain, " if len(known) == len(measured) else ""
@@ -471,13 +471,13 @@ def trust(clocks: Sequence[Clock], left_out: int = 0) -> str:
 
 
 def ppm(clock: Clock) -> str:
-    """Write a drift in parts per million."""
+    """Return a drift as text, in parts per million."""
     drift = clock.drift * 1e6
     return f"{drift:+.0f}" if abs(drift) >= 10 else f"{drift:+.1f}"
 
 
 def duration(ns: int) -> str:
-    """Write a time for people.
+    """Return a time [ns] as text for people.
 
     >>> duration(0), duration(870), duration(2_617), duration(12_345)
     ('0 ns', '870 ns', '2.6 us', '12 us')
@@ -490,7 +490,7 @@ def given_offsets(given: Mapping[str, GivenOffset], ranks: Sequence[Rank]) -> Al
     """Return the alignment that the user gives: host -> offset; other hosts keep their times.
 
     Raises:
-        UsageError: a host that no rank ran on.
+        UsageError: no rank ran on a host.
     """
     by_host = by_key((rank.hostname, rank.number) for rank in ranks)
     for host in given:

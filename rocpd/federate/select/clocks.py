@@ -1,9 +1,9 @@
-"""Finds how far the clocks of a job are apart, from its collectives. Never changes a time or a duration.
+"""Finds the offsets between the clocks of a job, from its collectives. Never changes a time or a duration.
 
 No rank leaves a collective before every rank has entered it. So a collective that two clocks see bounds the offset
-between them from both sides, and all of them leave a corridor in which the line of the true offset over time lies. That
-is *certain*. The members of a collective also leave nearly together, which says where in the corridor the line is
-*likely*. Bounds between three clocks and more tighten each other, as shortest paths do.
+between them from both sides, and all collectives leave a corridor in which the line of the true offset over time lies.
+This corridor is *certain*. The members of a collective also leave nearly together, so one line in the corridor is
+*likely*. Bounds between three and more clocks tighten each other, as shortest paths do.
 
 Lines between bounds from both sides: A. Duda, G. Harrus, Y. Haddad, G. Bernard, "Estimating global time in distributed
 systems", 1987.
@@ -28,17 +28,17 @@ Time = TypeVar("Time", float, Floats)
 MOST_DRIFT = 200e-6
 """Quartz drifts by 1 to 50 parts per million: clocks that drift more against each other do not run evenly."""
 
-_MOST_CLOCKS = 16  # of which all pairs are compared; of more, each with a few
-_FURTHER = (1, 2, 4, 8, 16)  # the clock that comes so many later is one of those
-_BLOCKS = 64  # of collectives in order of time, of which the tightest bound is kept
+_MOST_CLOCKS = 16  # with all pairs compared; of more clocks, each is compared with a few
+_FURTHER = (1, 2, 4, 8, 16)  # a clock is compared with those that come so many later
+_BLOCKS = 64  # of collectives in order of time; of each the tightest bound is kept
 _FEWER_BLOCKS = 16  # where many pairs of clocks tighten each other's bounds
 _MANY_PAIRS = 300
 _STEPS = 36  # of a search for a slope: to a ns in a day
-_WINDOWS = 16  # of collectives, to whose medians the drift is fitted
+_WINDOWS = 16  # of collectives: the drift is fitted to their medians
 _LEAST = 3  # collectives of a window
 _MOST_OUTLIERS = 0.01  # of the collectives of two clocks: they may have been matched wrongly
-_FAR = 10.0  # median distances from a line: farther is none of it
-_SIGNIFICANT = 4.0  # standard errors of a drift that is one
+_FAR = 10.0  # median distances from a line: a point farther away does not belong to it
+_SIGNIFICANT = 4.0  # standard errors from which a drift counts
 
 
 @frozen
@@ -46,9 +46,9 @@ class Meetings:
     """Collectives as clocks see them: a row for each, a column for each clock, `NULL` where no member has the clock.
 
     Args:
-        entered: when the last member with this clock entered for which others wait [ns of the clock].
-        left: when the first of them left that waits for others.
-        ended: when they left on average.
+        entered: time at which the last member with this clock that others wait for entered [ns of the clock].
+        left: time at which the first member that waits for others left [ns].
+        ended: average time at which members left [ns].
     """
 
     entered: Ints
@@ -58,12 +58,12 @@ class Meetings:
 
 @frozen
 class ClockJump:
-    """A clock that was set: its times from `at_ns` on are `jump_ns` ahead of what they were, or behind.
+    """A clock that was set: its times from `at_ns` on are `jump_ns` further ahead, or behind if negative.
 
     Args:
-        jump_ns: how much ahead.
-        at_ns: since when.
-        within: ends of the last collective before and of the first one after it, between which that lies.
+        jump_ns: size of the jump ahead [ns].
+        at_ns: time of the jump [ns].
+        within: ends of the last collective before and of the first one after it, between which the jump lies [ns].
     """
 
     jump_ns: int
@@ -71,9 +71,9 @@ class ClockJump:
     within: tuple[int, int]
 
     def at_gap(self, times: Ints) -> ClockJump:
-        """Return the same jump where it is, after the longest gap: no event starts or ends at times that are skipped.
+        """Return the jump moved to the end of the longest gap, as no event starts or ends at skipped times.
 
-        So it is no longer than that gap.
+        The jump is at most as long as that gap.
 
         Args:
             times: starts and ends of events within it [ns of the clock].
@@ -85,13 +85,13 @@ class ClockJump:
 
 @frozen
 class ClockLine:
-    """The shift of the times of a clock: `offset_ns` at its time `at_ns`, and `drift` for each ns after it.
+    """The shift of a clock's times: `offset_ns` at its time `at_ns`, and `drift` more for each ns after it.
 
     Args:
-        certain_ns: the true offset is no further from this one during the collectives; None: it has no bounds.
-        likely_ns: median distance of single collectives from it.
-        collectives: how many were compared.
-        jump: what it was set by, which is to be taken out of its times first; None: it was not.
+        certain_ns: greatest distance of the true offset from this one during the collectives; None: it has no bounds.
+        likely_ns: median distance of single collectives from the line.
+        collectives: number of compared collectives.
+        jump: the jump by which the clock was set, to be taken out of its times first; None: it was not set.
     """
 
     at_ns: int
@@ -104,10 +104,10 @@ class ClockLine:
 
 
 class ContradictionError(Exception):
-    """No clocks that run evenly agree with the collectives: one was set, or what was compared is no collective.
+    """No evenly running clocks agree with the collectives: one was set, or the compared calls are no collectives.
 
     Args:
-        clocks: two that contradict each other; none where the collectives of no two could be matched.
+        clocks: two clocks that contradict each other; none where the collectives of no two clocks could be matched.
     """
 
     def __init__(self, *clocks: int) -> None:
@@ -116,16 +116,16 @@ class ContradictionError(Exception):
 
 
 def align_set_clock(meetings: Meetings, contradicting: Sequence[int]) -> list[ClockLine | ClockJump | None]:
-    """Return how clocks are aligned of which one was set once: all agree once its jump is taken out, or without it.
+    """Return the lines of clocks one of which was set once: all agree with its jump taken out, or without that clock.
 
-    Of two clocks either may have been set: then it is the one that jumps ahead.
+    Of two clocks either may have been set: then the clock that jumps ahead counts as set.
 
     Args:
         meetings: collectives that no lines agree with.
         contradicting: clocks that contradict each other.
 
     Raises:
-        ContradictionError: it is not clear which one was set.
+        ContradictionError: it is not clear which clock was set.
     """
     count = meetings.ended.shape[1]
     jumps = {clock: _jump(meetings, clock) for clock in contradicting}
@@ -147,7 +147,7 @@ def align_set_clock(meetings: Meetings, contradicting: Sequence[int]) -> list[Cl
 
 
 def _jump(meetings: Meetings, clock: int) -> ClockJump | None:
-    """Return the jump of a clock by which it leaves the line of the one that it meets most; None: they hardly meet."""
+    """Return the jump by which a clock leaves the line of the clock that it meets most; None: they hardly meet."""
     seen = meetings.ended != NULL
     met = (seen & seen[:, clock, None]).sum(0)
     met[clock] = 0
@@ -156,7 +156,7 @@ def _jump(meetings: Meetings, clock: int) -> ClockJump | None:
         return None
     both = both[np.argsort(meetings.ended[both, clock], kind="stable")]
     times, others = meetings.ended[both, clock], meetings.ended[both, met.argmax()]
-    # By the other clock, which has no hole where this one jumps: a drift could be taken for part of the jump.
+    # By the other clock, which has no hole where this clock jumps: a drift could be taken for part of the jump.
     since, apart = ((values - values[0]).astype(np.float64) for values in (others, times - others))
     first, step, left = _step(since, apart)
     near = np.flatnonzero(np.abs(left) <= _FAR * np.median(np.abs(left)))  # not those that end while it is set
@@ -169,7 +169,7 @@ def _jump(meetings: Meetings, clock: int) -> ClockJump | None:
 
 
 def _step(since: Floats, apart: Floats) -> tuple[int, float, Floats]:
-    """Return from which value on some are higher, by how much, and what that and a slope leave, by least squares."""
+    """Return the index of a step in values, its height, and the rest without step and slope, by least squares."""
     since, apart = since - since.mean(), apart - apart.mean()
     apart = apart - since * (since @ apart) / (since @ since)
     count = np.arange(len(apart) - 1, 0, -1)
@@ -182,7 +182,7 @@ def _step(since: Floats, apart: Floats) -> tuple[int, float, Floats]:
 
 
 def _without(meetings: Meetings, clock: int, jump: ClockJump) -> Meetings:
-    """Return meetings as they are with a jump taken out of the times of a clock."""
+    """Return meetings with a jump taken out of the times of a clock."""
     sides = [side.copy() for side in (meetings.entered, meetings.left, meetings.ended)]
     for side in sides:
         side[side[:, clock] >= jump.at_ns, clock] -= jump.jump_ns
@@ -190,10 +190,10 @@ def _without(meetings: Meetings, clock: int, jump: ClockJump) -> Meetings:
 
 
 def _aligned_without(meetings: Meetings, clock: int) -> Sequence[ClockLine | None]:
-    """Return how clocks are aligned without one.
+    """Return the lines of all clocks but one.
 
     Raises:
-        ContradictionError: they do not agree either.
+        ContradictionError: the other clocks do not agree either.
     """
     sides = [side.copy() for side in (meetings.entered, meetings.left, meetings.ended)]
     for side in sides:
@@ -205,7 +205,7 @@ def _aligned_without(meetings: Meetings, clock: int) -> Sequence[ClockLine | Non
 
 
 def align_clocks(meetings: Meetings) -> tuple[ClockLine | None, ...]:
-    """Return how each clock is aligned with the one that meets the others most; None for one that meets none of them.
+    """Return the line of each clock against the clock that meets the others most; None for a clock that meets none.
 
     Raises:
         ContradictionError: no lines agree with the collectives.
@@ -230,10 +230,10 @@ def align_clocks(meetings: Meetings) -> tuple[ClockLine | None, ...]:
 
 
 def _compared(count: int, reference: int, before: Mapping[int, int]) -> list[tuple[int, int]]:
-    """Return the pairs of clocks whose bounds are made: all of a few, else as many for each clock.
+    """Return the pairs of clocks to compare: all pairs of few clocks, else equally many for each clock.
 
-    Of many, each is compared with the reference, with the one before it on its path, and with those 1, 2, 4 … further:
-    bounds reach from each to each by way of the reference, and a clock that was set contradicts several.
+    Of many clocks, each is compared with the reference, with the clock before it on its path, and with those 1, 2, 4 …
+    further: bounds reach from each to each by way of the reference, and a clock that was set contradicts several.
     """
     if count <= _MOST_CLOCKS:
         return list(combinations(range(count), 2))
@@ -244,7 +244,7 @@ def _compared(count: int, reference: int, before: Mapping[int, int]) -> list[tup
 
 @frozen
 class _View:
-    """Meetings with times since the first of each clock [ns], NaN for `NULL`."""
+    """Meetings with times since the first meeting of each clock [ns], NaN for `NULL`."""
 
     entered: Floats
     left: Floats
@@ -258,11 +258,11 @@ class _View:
 
 @frozen
 class OffsetLine:
-    """Offset of a clock against another over the times of that other [ns], from `weight` collectives.
+    """Offset of a clock against another over the times of that other clock [ns], from `weight` collectives.
 
     Args:
-        start: at time 0.
-        slope: per ns.
+        start: offset at time 0 [ns].
+        slope: change of the offset per ns.
         spread: median distance of collectives from the line.
     """
 
@@ -272,15 +272,15 @@ class OffsetLine:
     weight: int = 0
 
     def at(self, time: Time) -> Time:
-        """Return the offset at a time, or at each of many."""
+        """Return the offset at a time, or at each of many times."""
         return self.start + self.slope * time
 
     def reverse(self) -> OffsetLine:
-        """Return the offset of the other clock over the times of this one."""
+        """Return the offset of the other clock over the times of this clock."""
         return OffsetLine(-self.start / (1 - self.slope), -self.slope / (1 - self.slope), self.spread, self.weight)
 
     def then(self, further: OffsetLine) -> OffsetLine:
-        """Return the offset of a third clock, given over the times of this one."""
+        """Return the offset of a third clock against the first; `further` is its offset against this clock."""
         rest = 1 - further.slope
         spread = math.hypot(self.spread, further.spread)
         weight = min(self.weight or further.weight, further.weight)
@@ -294,11 +294,11 @@ def _likely(view: _View, a: int, b: int) -> OffsetLine:
 
 
 def line_between(first: Floats, second: Floats) -> OffsetLine:
-    """Return the offset of a clock against another on which most of these common times, of which there are some, lie.
+    """Return the offset of a clock against another, a line on which most of these common times lie.
 
     Args:
-        first: times of the other clock [ns].
-        second: the same by the clock.
+        first: times by the other clock [ns]; at least one.
+        second: the same times by the clock [ns].
     """
     offset = first - second
     order = np.argsort(first)
@@ -328,9 +328,9 @@ _Bounds = tuple[Floats, Floats, Floats]  # times, lower and upper bounds of an o
 
 
 def _bounds(view: _View, likely: OffsetLine, pair: tuple[int, int], count: int) -> _Bounds:
-    """Return the tightest bounds of b's offset against a in order of a's times; a few that can't be true are left out.
+    """Return the tightest bounds of b's offset against a, in order of a's times, without a few that can't be true.
 
-    Dropping a bound only widens the corridor: what is certain stays so.
+    Dropping a bound only widens the corridor: it stays certain.
     """
     a, b = pair
     time = view.ended[:, a]
@@ -357,7 +357,7 @@ def _bounds(view: _View, likely: OffsetLine, pair: tuple[int, int], count: int) 
 
 @frozen
 class _Corridors:
-    """Between which lines the offsets of pairs of clocks lie: bounds as columns of equal length, one row per pair.
+    """The bounds of the offsets of pairs of clocks, as columns of equal length, one row per pair.
 
     Args:
         pairs: the clocks; offsets are of the second against the first, times are of the first.
@@ -386,7 +386,7 @@ class _Corridors:
         row = np.arange(len(pairs))
 
         def closest(slope: Floats) -> tuple[Ints, Ints, Floats]:
-            """Return the lowest of the upper bounds, the highest of the lower ones, and the room between them."""
+            """Return the lowest upper bound, the highest lower bound, and the room between them."""
             shift = slope[:, None] * time
             above, below = upper - shift, lower - shift
             low, high = above.argmin(1), below.argmax(1)
@@ -408,7 +408,7 @@ class _Corridors:
         return cls(pairs, time, lower, upper, _border(fits, best, -edge), _border(fits, best, edge))
 
     def around(self, at: Floats) -> tuple[Floats, Floats]:
-        """Return between which values the offset of each pair lies at a time of its first clock."""
+        """Return the lowest and highest offset of each pair at a time of its first clock [ns]."""
         since, row = self.time - at[:, None], np.arange(len(self.pairs))
         values = []
         for sign, bound in ((-1, -self.lower), (1, self.upper)):
@@ -422,7 +422,7 @@ class _Corridors:
         return values[0], values[1]
 
     def tightened(self, at: float, lines: Mapping[int, OffsetLine], count: int) -> Floats:
-        """Return how much the offset of each clock (column) exceeds that of each other (row), at most.
+        """Return the most by which the offset of each clock (column) exceeds that of each other clock (row) [ns].
 
         Args:
             at: time of the reference [ns].
@@ -446,19 +446,19 @@ class _Corridors:
 
 
 def _highest(is_rising: Callable[[Floats], Flags], low: Floats, high: Floats) -> Floats:
-    """Return where a concave function is highest in each of many ranges."""
+    """Return the place where a concave function is highest in each of many ranges."""
     low, high = _narrowed(is_rising, low, high)
     return (low + high) / 2
 
 
 def _border(fits: Callable[[Floats], Flags], inside: Floats, outside: Floats) -> Floats:
-    """Return how far from `inside` towards `outside` it fits."""
+    """Return the last value from `inside` towards `outside` that fits."""
     near, _ = _narrowed(fits, inside, outside)
     return np.where(fits(outside), outside, near)
 
 
 def _narrowed(holds: Callable[[Floats], Flags], near: Floats, far: Floats) -> tuple[Floats, Floats]:
-    """Return the last place where something holds, seen from `near`, where it does, and the first where it does not."""
+    """Return the last place from `near` towards `far` where a condition holds, and the first where it does not."""
     for _ in range(_STEPS):
         middle = (near + far) / 2
         does = holds(middle)
@@ -469,7 +469,7 @@ def _narrowed(holds: Callable[[Floats], Flags], near: Floats, far: Floats) -> tu
 def _along_paths(view: _View, seen: Flags, reference: int) -> tuple[dict[int, OffsetLine], dict[int, int]]:
     """Return clock -> its offset against the reference, along the path of most common collectives (Dijkstra).
 
-    Also return clock -> the one before it on that path.
+    Also return clock -> the clock before it on that path.
     """
     common = seen.astype(np.int64).T @ seen
     lines: dict[int, OffsetLine] = {}

@@ -1,8 +1,8 @@
 """Filters: which ranks, hosts, agents, streams, categories and kernels count, as conditions on the rows of each rank.
 
 Ranks are dropped entirely, from the time line too. Filters on agents, streams and kernels restrict the tables that
-have these columns: CPU regions stay. Names are looked up in each rank first, so conditions hold numbers only. Never
-changes a row.
+have these columns: CPU regions stay. Names are looked up in each rank first, so that conditions hold numbers only.
+Never changes a row.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _NOTHING = "0"
 
 
 LEFT_OUT = "partners are left out by --rank or --host"
-"""Why nothing is known of what ranks wait for, where filters leave ranks of a job out."""
+"""Reason why waits between ranks are unknown, where filters leave ranks of a job out."""
 
 
 @frozen
@@ -77,7 +77,7 @@ def number_ranges(text: str, option: str) -> tuple[range, ...]:
     (range(0, 4), range(8, 9))
 
     Raises:
-        UsageError: the text is empty, or holds something else.
+        UsageError: the text is empty, or holds anything else.
     """
     ranges = []
     for word in _named(text, option, "0-3,8"):
@@ -94,7 +94,7 @@ def split_list(text: str) -> tuple[str, ...]:
 
 
 def _named(text: str, option: str, example: str) -> tuple[str, ...]:
-    """Split at commas what must name something."""
+    """Split a text at commas; refuse one without words."""
     words = split_list(text)
     if not words:
         raise UsageError(f"{option}: empty", f"such as {example}")
@@ -106,7 +106,7 @@ def select_ranks(ranks: Sequence[Rank], filters: Filters) -> tuple[Rank, ...]:
 
     Raises:
         RocpdError: no rank is left.
-        UsageError: a filter that cannot be parsed.
+        UsageError: a filter cannot be parsed.
     """
     selected = list(ranks)
     if filters.ranks is not None:
@@ -125,7 +125,7 @@ def select_ranks(ranks: Sequence[Rank], filters: Filters) -> tuple[Rank, ...]:
 
 
 def unmatched(ranks: Sequence[Rank], filters: Filters) -> list[str]:
-    """Return a note on each rank number and host of the filters that no rank has."""
+    """Return a note on each rank number and host in the filters that no rank has."""
     notes = []
     for numbers in number_ranges(filters.ranks, "--rank") if filters.ranks is not None else ():
         if not any(rank.number in numbers for rank in ranks):
@@ -137,10 +137,10 @@ def unmatched(ranks: Sequence[Rank], filters: Filters) -> list[str]:
 
 
 def of_rank(filters: Filters, reader: RankReader) -> tuple[dict[str, str], list[str]]:
-    """Return the conditions of filters on one rank, and notes on their agents and categories that the rank lacks.
+    """Return the conditions of filters on one rank, and notes on agents and categories that the rank lacks.
 
-    Conditions are those on rows of base tables; all rows count in tables that are not named. `RANK_EVENTS` stands for
-    the rank's events, whose name depends on the connection.
+    Conditions are on rows of base tables; all rows count in tables that are not named. `RANK_EVENTS` stands for the
+    rank's events, whose name depends on the connection.
     """
     kept = reader.keeping()
     by_base = by_key(each for each in _conditions(filters, kept) if each[0] in kept.tables.columns)
@@ -176,7 +176,7 @@ def _unmatched_words(filters: Filters, reader: RankReader) -> Iterator[str]:
 
 
 def _has_events(reader: RankReader, wanted: str) -> bool:
-    """Whether a rank has events of a domain or category; those without category may be anywhere and are not sought."""
+    """Whether a rank has events of a domain or category; events without category are not looked for."""
     if wanted == "OTHER" or any(wanted in (normalized(name), domain_of(name)) for _, name in _categories(reader)):
         return True
     base, condition = DOMAIN_TABLES.get(wanted, ("", ""))
@@ -220,7 +220,7 @@ def _agent_conditions(ids: list[int], reader: RankReader) -> Iterator[tuple[str,
 
 
 def _category_conditions(reader: RankReader, text: str) -> Iterator[tuple[str, str]]:
-    """Select by domain or by category; operations of a GPU get their domain from their table, damaged or not."""
+    """Yield conditions on domain or category; GPU operations get their domain from their table, even if damaged."""
     wanted = {normalized(word) for word in _named(text, "--category", "HIP,KERNELS")}
     categories = _categories(reader)
     selected = _has_category(number for number, name in categories if {normalized(name), domain_of(name)} & wanted)

@@ -1,7 +1,7 @@
 """Landmarks of windows, found in the whole trace of each rank: markers, steps, kernels, calls that launched work.
 
-Each rank is cut at its own marker, whatever the filters; one that has none is cut where the others are. A marker marks
-a time here and is not the subject. Kernels set one region over all ranks.
+Each rank is cut at its own marker, regardless of filters; a rank without the marker is cut where the others are. Here a
+marker only marks a time, and is not selected itself. Kernels set one region over all ranks.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class WholeTrace:
 
     Args:
         line: all ranks on one time line.
-        ranks: their numbers.
+        ranks: numbers of the ranks.
         map_ranks: reads the rows of ranks that pass the filters.
-        note: called with what the user should know.
+        note: called with notes for the user.
     """
 
     line: TimeLine
@@ -52,15 +52,15 @@ _LIST = 'rocpd query "select name, start from markers" lists them'
 
 
 def of_marker(wanted: str, trace: WholeTrace, *, at_start: bool) -> dict[int, int]:
-    """Return when a marker starts, or ends, on each rank [ns by its clock].
+    """Return the start or end of a marker on each rank [ns by its clock].
 
     Args:
-        wanted: its text, or `/regular expression/`; with `#2` the second that matches.
-        trace: what is searched.
-        at_start: its start, else its end.
+        wanted: text of the marker, or `/regular expression/`; with `#2` the second match.
+        trace: the trace to search.
+        at_start: return its start, else its end.
 
     Raises:
-        UsageError: none matches, or several do on one rank.
+        UsageError: no marker matches, or several do on one rank.
     """
     side = 0 if at_start else 1
     times = {rank: marker[side] for rank, marker in _one_of_each(wanted, trace).items()}
@@ -68,15 +68,15 @@ def of_marker(wanted: str, trace: WholeTrace, *, at_start: bool) -> dict[int, in
 
 
 def of_step(wanted: str, pattern: re.Pattern[str], trace: WholeTrace) -> tuple[Sides, Sides]:
-    """Return start and end of a step on each rank [ns by its clock]; one of a number lasts to the start of the next.
+    """Return start and end of a step on each rank [ns by its clock]; a numbered step lasts to the start of the next.
 
     Args:
-        wanted: its number, or first and last of several as 8-23, or its marker as for `of_marker`.
-        pattern: what texts of steps look like.
-        trace: what is searched.
+        wanted: number of the step, or first and last of several as 8-23, or its marker as for `of_marker`.
+        pattern: pattern of the texts of steps.
+        trace: the trace to search.
 
     Raises:
-        UsageError: no rank has it.
+        UsageError: no rank has the step.
     """
     if numbers := re.fullmatch(r"(\d+)(?:-(\d+))?", wanted):
         first, last = int(numbers[1]), int(numbers[2] or numbers[1])
@@ -92,7 +92,7 @@ def of_step(wanted: str, pattern: re.Pattern[str], trace: WholeTrace) -> tuple[S
 
 
 def _steps(first: int, last: int, pattern: re.Pattern[str], trace: WholeTrace) -> dict[int, tuple[int, int]]:
-    """Return rank -> start of the first and end of the last of some steps, of ranks with both [ns by its clock]."""
+    """Return rank -> start of the first step and end of the last, for ranks with both [ns by its clock]."""
     times = {}
     known: set[int] = set()
     for rank, steps in trace.map_ranks(functools.partial(steps_of_rank, pattern)):
@@ -108,9 +108,9 @@ def _steps(first: int, last: int, pattern: re.Pattern[str], trace: WholeTrace) -
 
 
 def _period(step: tuple[int, int], starts: Iterable[int]) -> tuple[int, int]:
-    """Return start and end of a step that lasts to the start of the next one [ns].
+    """Return start and end of a step that lasts to the start of the next step [ns].
 
-    Where more lies between them than the step is long, its marker is not around most of a loop, or the loop was left.
+    Where the gap is longer than the step, its marker does not span most of a loop, or the loop was left: its end stays.
     """
     start, end = step
     following = min((other for other in starts if other > start), default=end)
@@ -118,17 +118,17 @@ def _period(step: tuple[int, int], starts: Iterable[int]) -> tuple[int, int]:
 
 
 def steps_of_rank(pattern: re.Pattern[str], reader: RankReader) -> dict[int, tuple[int, int]]:
-    """Return number -> start and end [ns by its clock] of the steps of a rank in its whole trace."""
+    """Return step number -> its start and end [ns by the rank's clock], in the whole trace of a rank."""
     return step_times([marker for marker in _markers(reader) if marker.end > marker.start], pattern)
 
 
 def _one_of_each(wanted: str, trace: WholeTrace) -> dict[int, tuple[int, int]]:
-    """Return rank -> start and end of the marker that is wanted."""
+    """Return rank -> start and end of the wanted marker."""
     name, _, ordinal = wanted.rpartition("#") if re.search(r"#\d+$", wanted) else (wanted, "", "")
     _matcher(name)
     by_rank = {rank.number: rows for rank, rows in trace.map_ranks(functools.partial(_matching, wanted, name))}
     if ordinal and any(marker.text == wanted for rows in by_rank.values() for marker in rows):
-        # A marker's own text ends in #2.
+        # The text of a marker itself ends in #2.
         name, ordinal = wanted, ""
         by_rank = {number: [m for m in rows if m.text == wanted] for number, rows in by_rank.items()}
     times = {}
@@ -147,7 +147,7 @@ def _one_of_each(wanted: str, trace: WholeTrace) -> dict[int, tuple[int, int]]:
 def _completed(
     times: Mapping[int, int], wanted: str, trace: WholeTrace, outermost: Callable[[Sequence[int]], int]
 ) -> dict[int, int]:
-    """Return the times with those of ranks that have no such marker: where the window of all others starts or ends."""
+    """Return the times, completed for ranks without the marker by the start or end of the window of all others."""
     if lacking := [rank for rank in trace.ranks if rank not in times and rank in trace.line.spans]:
         some = ", ".join(map(str, lacking[:4])) + (" …" if len(lacking) > 4 else "")
         what = "rank" if len(lacking) == 1 else f"{len(lacking)} ranks"
@@ -179,7 +179,7 @@ def _listed(markers: Sequence[MarkerRange], shift: Shift) -> str:
     return few([f"#{i} {each.text} at {shift.to_line(each.start)} ns" for i, each in enumerate(markers, 1)])
 
 
-# Sums as reals: a damaged trace can pass 64 bits, and only the order counts.
+# Sums as reals: sums of a damaged trace can exceed 64 bits, and only the order counts.
 _KERNELS = f"""
 SELECT S.name, TOTAL(K."end" - K.start), MIN(K.start), MAX(K."end")
 FROM rocpd_kernel_dispatch K LEFT JOIN ({names_of_kernels()}) S ON S.id = K.kernel_id
@@ -220,7 +220,7 @@ def hottest(trace: WholeTrace) -> tuple[int, int]:
 
 
 def _kernels(trace: WholeTrace, *, filtered: bool) -> Iterator[tuple[str | None, float, int, int]]:
-    """Yield name, total time, first start and last end of each kernel, per rank; `filtered`: of those that count."""
+    """Yield name, total time, first start and last end of each kernel, per rank; `filtered`: of selected rows only."""
     for rank, rows in trace.map_ranks(functools.partial(_kernels_of_rank, filtered)):
         shift = trace.line.shift(rank.number)
         for name, total, start, end in rows:
@@ -235,7 +235,7 @@ _READ = ("rocpd_region", "rocpd_event", "rocpd_string", *OPERATIONS)
 
 
 def known_launches(trace: WholeTrace) -> dict[int, Launches]:
-    """Return what is known of each rank, and note in one line how much GPU work does not count by its launch."""
+    """Return rank -> which of its launches are known; note in one line how much GPU work does not count by launch."""
     known = {}
     in_all = unknown = 0
     for rank, (operations, launched) in trace.map_ranks(_count):
@@ -249,7 +249,7 @@ def known_launches(trace: WholeTrace) -> dict[int, Launches]:
 
 
 def _count(reader: RankReader) -> tuple[int, int]:
-    """Return how many operations a rank has, and of how many the launching call is in the trace."""
+    """Return the number of operations of a rank, and of those with a launching call in the trace."""
     tables = reader.whole().tables
     if not all(base in tables.columns for base in _READ):
         return 1, 0

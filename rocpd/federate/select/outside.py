@@ -1,9 +1,9 @@
-"""Events around a merged window that it keeps, so that it answers as the window did.
+"""Events around a window that a merged file keeps, so that its analyses answer as those of the window did.
 
-Numbers of steps and collectives, members of collectives that ran before or after, calls that launched work of the
-window or allocated in it, what was allocated before it and what frees that, what agents and threads did before and
-next: these rows go to tables of their own (`rocpd_outside_region` …), which only readers of the whole trace see. The
-window itself goes to the metadata. Knows no file: conditions alone.
+They give the numbers of steps and collectives, members of collectives that ran before or after, calls that launched
+work of the window or allocated in it, memory allocated before it and the calls that free it, the last work of agents
+and threads before it and their next work. These rows go to tables of their own (`rocpd_outside_region` …), which only
+readers of the whole trace see. The window itself goes to the metadata. Knows conditions only, no file.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _LINKED = (*OPERATIONS, _ALLOCATIONS)
 
 
 def outside_conditions(reader: RankReader, tables: RankTables, part: Part) -> dict[str, str]:
-    """Return base table -> condition on the rows that are not selected and still needed.
+    """Return base table -> condition on the rows that are not selected but needed.
 
     Args:
         reader: reads the rank.
-        tables: its tables, with the conditions on what is selected, as the statement names them.
-        part: what counts of the rank.
+        tables: its tables, with the conditions on selected rows, as the statement names them.
+        part: the part of the rank's time that counts.
     """
     rows = reader.whole().rows(names_of_kernels())
     categories = load(None)
@@ -51,7 +51,7 @@ def outside_conditions(reader: RankReader, tables: RankTables, part: Part) -> di
         for base in _LINKED
         if base in tables.columns
     ]
-    # What an earlier window kept may have been launched in it.
+    # Events that an earlier window kept may have been launched in this one.
     outside = [outside_of(base) for base in _LINKED if outside_of(base) in tables.columns]
     work += [f"SELECT event_id FROM {tables.name(base)}" for base in outside]
     stacks = f"SELECT stack_id FROM {event} WHERE stack_id > 0 AND id IN ({' UNION ALL '.join(work)})"
@@ -78,7 +78,7 @@ def _across(part: Part) -> str:
 
 
 def _nearest(tables: RankTables, base: str, agents: str, part: Part) -> str:
-    """Return the condition on what each agent and stream did last before the window, and next after it."""
+    """Return the condition on the last work of each agent and stream before the window, and the next after it."""
     sides = []
     for time, choose, side in (("start <", "MAX", part.start), ("start >=", "MIN", part.end)):
         if side is not None:
@@ -88,7 +88,7 @@ def _nearest(tables: RankTables, base: str, agents: str, part: Part) -> str:
 
 
 def _freeing(tables: RankTables, part: Part) -> str:
-    """Return the condition on what, after the window, first frees or reuses memory that was allocated until its end."""
+    """Return the condition on rows after the window that first free or reuse memory allocated until its end."""
     if part.end is None or _ALLOCATIONS not in tables.columns:
         return "0"
     name = tables.name(_ALLOCATIONS)

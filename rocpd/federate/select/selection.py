@@ -1,8 +1,8 @@
-"""The selection: which rows of a job count, as one value: window and filters as conditions on the rows of each rank.
+"""The selected rows of a job as one value: window and filters as conditions on the rows of each rank.
 
-A window says which part of a rank's own time counts, and which events lie in it. Knows no session and no option, and
-reads nothing: `filters` and `window` resolve what the user gives, with readers passed to them. Never changes a
-timestamp.
+A window defines the part of a rank's own time that counts, and the events that lie in it. Knows no session and no
+option, and reads nothing: `filters` and `window` resolve the user's input, with readers passed to them. Never changes
+a timestamp.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Counting(enum.Enum):
-    """Which events with a start and an end lie in a part of the time line."""
+    """The rule by which events with a start and an end lie in a part of the time line."""
 
     INSIDE = "both its start and its end do"
     EDGE = "its start or its end does: AMD's rule"
@@ -42,13 +42,13 @@ class Launches(enum.Enum):
 
 @frozen
 class Part:
-    """Start and end of what counts of a rank's time [ns]; None: open on that side."""
+    """Start and end of the part of a rank's time that counts [ns]; None: open on that side."""
 
     start: int | None
     end: int | None
 
     def on_line(self, shift: Shift) -> Part:
-        """Return the part on the common time line, for a clock to whose times `shift` is added."""
+        """Return the part on the common time line, for a clock with this shift."""
         start, end = (None if side is None else shift.to_line(side) for side in (self.start, self.end))
         return Part(start, end)
 
@@ -58,9 +58,9 @@ class Cut:
     """A resolved window.
 
     Args:
-        parts: rank number -> the part of its time that counts, in its own clock.
-        counting: which events lie in it.
-        launches: rank number -> what is known of its launches, where GPU work counts by when it was launched.
+        parts: rank number -> the part of its time that counts, by its own clock.
+        counting: the rule by which events lie in it.
+        launches: rank number -> how many of its launches are known, where GPU work counts by the time of its launch.
     """
 
     parts: Mapping[int, Part]
@@ -76,28 +76,28 @@ class Cut:
 
         Args:
             rank: its number.
-            alignment: how its clock is aligned.
-            trace: first start and last end on the time line of all.
+            alignment: alignment of its clock.
+            trace: first start and last end on the common time line.
         """
         part, shift = self.part(rank), alignment.shift(rank)
         first, last = map(shift.to_clock, trace or (0, 0))
         return first if part.start is None else part.start, last if part.end is None else part.end
 
     def as_amd_counts(self) -> Cut:
-        """Return the window in which an event counts when its start or its end lies in it, unless asked otherwise."""
+        """Return the window in which an event counts if its start or end lies in it, unless the user chose a rule."""
         is_default = self.counting is Counting.OVERLAP
         return dataclasses.replace(self, counting=Counting.EDGE) if is_default else self
 
     def is_by_launch(self, rank: int) -> bool:
-        """Whether the GPU work of a rank counts where it was launched."""
+        """Whether the GPU work of a rank counts by the time of its launch."""
         return self.launches.get(rank, Launches.NONE) is not Launches.NONE
 
     def conditions(self, rank: int, tables: RankTables) -> dict[str, str]:
-        """Return base table -> condition that the rows of a rank in the window meet.
+        """Return base table -> condition on the rows of a rank in the window.
 
         Starts count in [start, end), ends in (start, end], so that adjoining windows share an event only if it crosses
-        the border. Arguments and counter values go with their event; samples of program counters have a time of their
-        own, which counts where parts of a dispatch do, and else go with their dispatch.
+        the border. Arguments and counter values go with their event. Samples of program counters count by their own
+        time where parts of a dispatch count, and else go with their dispatch.
 
         Args:
             rank: its number.
@@ -118,9 +118,9 @@ class Cut:
         return conditions | (dependent_conditions(tables, conditions) if conditions else {})
 
     def clipped(self, rank: int, tables: RankTables) -> dict[str, dict[str, str]]:
-        """Return base table -> column -> expression that cuts events at the edges; empty unless they are cut.
+        """Return base table -> column -> expression that cuts events at the edges; empty unless events are cut.
 
-        Invalid times (start 0, end before start) stay as they are, and so does what counts where it was launched.
+        Invalid times (start 0, end before start) stay as they are, and so does work that counts by its launch.
         """
         if self.counting is not Counting.CUT:
             return {}
@@ -135,7 +135,7 @@ class Cut:
 
 
 def stored_cut(windows: Mapping[int, StoredWindow]) -> Cut | None:
-    """Return windows of merged files, by rank, as one that is resolved; None where no file was cut."""
+    """Return the windows that files were merged from, by rank, as one resolved window; None where no file was cut."""
     parts = {rank: Part(window.start, window.end) for rank, window in windows.items()}
     by_launch = {rank: Launches.ALL for rank, window in windows.items() if window.by_launch}
     return Cut(parts, launches=by_launch) if parts else None
@@ -164,7 +164,7 @@ def of_dispatches(tables: RankTables, conditions: Mapping[str, str]) -> dict[str
 
 
 def of_launching_stacks(tables: RankTables, having: str = "") -> str:
-    """Return the condition on GPU work of a rank whose launching call is in the trace, or meets a further condition."""
+    """Return the condition on GPU work of a rank whose launching call is in the trace and meets `having`, if given."""
     from rocpd.schema.rules.launch import LAUNCHING_STACKS  # imports numpy
 
     stacks = re.sub(r"\brocpd_\w+", lambda match: tables.every_row(match[0]), LAUNCHING_STACKS)
@@ -184,7 +184,7 @@ def _with_times(tables: RankTables) -> list[str]:
 
 
 def _spans(part: Part, counting: Counting) -> str:
-    """Return the condition on events with start and end; nothing where all lie in the part."""
+    """Return the condition on events with start and end; empty where all lie in the part."""
     starts = _within('"start"', part)
     if not starts:
         return ""
@@ -221,7 +221,7 @@ _WHAT_THERE_IS = (
 
 @frozen
 class Selection:
-    """The rows of each rank that count; by default all.
+    """The rows of each rank that count; by default all rows.
 
     Args:
         window: the part of each rank's time that counts, None for all of it.
@@ -232,7 +232,7 @@ class Selection:
     filtered: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
 
     def apply(self, rank: int, tables: RankTables) -> RankTables:
-        """Return the tables of a rank with conditions that only selected rows meet."""
+        """Return the tables of a rank with the conditions on selected rows."""
         filters = self._filters_on(rank, tables)
         if self.window is None and not filters:
             return tables
@@ -248,7 +248,7 @@ class Selection:
         return dataclasses.replace(tables, only=only, values=self.window.clipped(rank, tables), filtered=alone)
 
     def tables_to_check(self, rank: int, tables: RankTables) -> tuple[str, ...]:
-        """Return the tables of which one must have rows: those that filters name, if any, else all with conditions."""
+        """Return the tables of which one must have rows: those that filters name, else all with conditions."""
         names = self.filtered.get(rank, {}) if self.filtered else tables.only
         return tuple(base for base in names if base in tables.only)
 
@@ -262,7 +262,7 @@ class Selection:
         return dataclasses.replace(self, filtered=merged)
 
     def with_window(self, window: Cut | None) -> Selection:
-        """Return the selection with this window in place of its own."""
+        """Return the selection with this window in place of its current one."""
         return dataclasses.replace(self, window=window)
 
     def empty_error(self) -> RocpdError:

@@ -1,6 +1,6 @@
-"""Windows: from `30%`, nanoseconds, kernels or markers to the part of each rank that counts.
+"""Windows: resolves `30%`, nanoseconds, kernels or markers to the part of each rank that counts.
 
-What is given as a time or by kernels is one interval on the aligned time line; markers cut each rank at its own.
+Times and kernels give one interval on the aligned time line; markers cut each rank at its own marker.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ class Window:
         start, end: `30%` of the trace, absolute nanoseconds (`1071040913789950`), a time from the start (`12.5ms`,
             `+5ms`) or from the end (`-90ms`).
         start_marker, end_marker: text of a marker, or `/regular expression/`; append `#2` for the second match.
-            The window of each rank runs from the start of its own marker to the end of its own other one.
-        inclusive: an event counts if any of its time lies in the window; otherwise only if all of it does.
+            The window of each rank runs from the start of its own first marker to the end of its own second marker.
+        inclusive: an event counts if any part of its time lies in the window; otherwise only if all of it does.
         kernel: regular expression: from the first start to the last end of the kernels that match, over all ranks.
         auto_roi: the same for the kernel with the largest total time.
         clip: every event that overlaps the window counts, and is cut at its edges.
         step: number of a step, or of several as "8-23", or text of a marker as above: each rank from the start to the
-            end of its own, one of a number to the start of the next, and GPU work counts where it was launched.
-        launched: GPU work counts if a call in the window launched it, from any thread, not if it ran there.
+            end of its own step (a numbered step lasts to the start of the next), and GPU work counts by its launch.
+        launched: GPU work counts if a call in the window launched it, from any thread, not if it ran in the window.
         step_marker: regular expression for the text of markers that are steps, where `step` is a number;
             None: `step 5`, `iter 5`, `batch 5` …
     """
@@ -61,7 +61,7 @@ class Window:
 
     @property
     def ways(self) -> frozenset[str]:
-        """Which of the ways to give a window are used, one or more of: times, markers, kernels, step."""
+        """The ways in which the window is given, one or more of: times, markers, kernels, step."""
         used = {
             "times": self.start is not None or self.end is not None,
             "markers": self.start_marker is not None or self.end_marker is not None,
@@ -72,7 +72,7 @@ class Window:
 
     @property
     def counting(self) -> Counting:
-        """Which events lie in it."""
+        """The rule by which events lie in the window."""
         if self.clip:
             return Counting.CUT
         return Counting.OVERLAP if self.inclusive else Counting.INSIDE
@@ -82,7 +82,8 @@ def resolve(window: Window, trace: WholeTrace) -> Cut | None:
     """Return the part of each rank that counts; None if that is the whole trace.
 
     Raises:
-        UsageError: a side that cannot be parsed or is given twice, an unknown or ambiguous marker, end before start.
+        UsageError: a side cannot be parsed or is given twice, a marker is unknown or ambiguous, or the end is before
+            the start.
         RocpdError: the window lies outside the trace.
     """
     parts = _parts(*_sides(window, trace), trace.line)
@@ -119,7 +120,7 @@ def _refuse_others(window: Window, way: str, message: str) -> None:
 
 
 def _parts(starts: Sides, ends: Sides, line: TimeLine) -> dict[int, Part] | None:
-    """Return the part of each rank in its own clock; None if it is everything of all."""
+    """Return the part of each rank by its own clock; None if it is the whole trace of all ranks."""
     outside = True
     parts: dict[int, Part] = {}
     for rank, start in starts.items():
@@ -169,7 +170,7 @@ def parse_point(point: str | int, trace: tuple[int, int]) -> int:
     (1500, 6000, 8000)
 
     Raises:
-        UsageError: not one of the known forms.
+        UsageError: the point has none of the known forms.
     """
     match = re.fullmatch(_POINT, str(point).strip())
     if not match:

@@ -1,6 +1,6 @@
-"""From inputs to a job: finds the files, opens them, identifies their ranks, drops duplicates, numbers them.
+"""Makes a job of inputs: finds the files, opens them, identifies their ranks, drops duplicates, numbers the ranks.
 
-Discards what it opened if anything fails. Never reads an event.
+Discards the opened files if anything fails. Never reads an event.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ def open_job(inputs: Inputs, how: HowToOpen, notes: Notes, all_passes: bool = Fa
     Args:
         inputs: file, glob, folder, package or a list of them; None: `$ROCPD_INPUT`, else the files of the working
             directory.
-        how: how they are opened.
-        notes: takes what the user should know.
+        how: how the job is opened.
+        notes: takes notes for the user.
         all_passes: as `rocpd.connect`.
 
     Raises:
@@ -110,7 +110,7 @@ def _executor(how: HowToOpen, notes: Notes) -> Executor | None:
 def _identify_all(
     sources: source.SourceFiles, how: HowToOpen, identified_as: Callable[[Path], _Identified], on_import: Notes
 ) -> tuple[Sequence[Rank], Sequence[str]]:
-    """Return the ranks of all files, as `identified_as` has them, and notes on the files."""
+    """Return the ranks of all files, as `identified_as` returns them, and notes on the files."""
     ranks: list[Rank] = []
     notes: list[FileNote] = []
     left_out = [note.removeprefix(_LEFT_OUT) for note in sources.notes if note.startswith(_LEFT_OUT)]
@@ -136,7 +136,7 @@ def _identify_all(
 def _each_identified(
     paths: Sequence[Path], how: HowToOpen, work: Callable[[Path], _Identified]
 ) -> Iterator[_Identified]:
-    """Yield what `work` returns of each file; where files are far away, one thread waits while another one works."""
+    """Yield the result of `work` for each file; where files are slow to reach, several threads work."""
     threads = how.jobs or usable_cores()
     if threads == 1:
         return map(work, paths)
@@ -146,9 +146,9 @@ def _each_identified(
 
 
 def _identified(path: Path, how: HowToOpen, openings: list[Opening], pool: Pool) -> _Identified:
-    """Return the ranks of a file and notes on it, or why there are none if that is not the end.
+    """Return the ranks of a file and notes on it, or its error where that need not end the command.
 
-    `openings` grows by the file, and `pool` by the connection to it, unless another machine reads it.
+    Adds the file to `openings`, and its connection to `pool` unless another machine reads the file.
     """
     try:
         opening = opening_of(path, how.limits.busy_ms)
@@ -164,7 +164,7 @@ def _identified(path: Path, how: HowToOpen, openings: list[Opening], pool: Pool)
 
 
 def _together(files: Sequence[Path], identified_as: Callable[[Path], _Identified]) -> _Identified:
-    """Return the ranks of the files that one input was imported to."""
+    """Return the ranks of the files into which one input was imported."""
     ranks: list[Rank] = []
     for file in files:
         answer = identified_as(file)

@@ -1,8 +1,8 @@
-"""Describes a session before anything is asked of it: what the job is, ranks, agents, rows, problems.
+"""Describes a session before any analysis: the job, its ranks, agents, numbers of rows and problems.
 
 Only reads: problems, which make numbers doubtful, are counted and reported, and the rows stay as they are. Files do
-not have the version of ROCm: it is in the paths of the process' environment. They have a date where their clock counts
-the time of day; when a file was written says nothing of the run, as files are copied.
+not record the version of ROCm: it is in the paths of the process' environment. They have a date where their clock
+counts the time of day; the time at which a file was written says nothing of the run, as files are copied.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from rocpd.schema.rules.events import SPANS, VALID_START, VALID_TIMES
 from rocpd.schema.versions import LATER_TABLES
 
 _MINUTE_NS = 60_000_000_000
-_FEW = 3  # hosts, commands, versions that are named
+_FEW = 3  # hosts, commands or versions are named
 ROCM = re.compile(r"/rocm-(\d+\.\d+(?:\.\d+)?)")
 """Finds versions of ROCm in the environment of a process."""
 
-_OURS = '"recorder"'  # in what our own recorder says of a process
+_OURS = '"recorder"'  # in the extdata that rocpd's own recorder writes for a process
 _LOCAL_MEMORY = (1, 2)  # heaps of a GPU, as KFD numbers them: public and private frame buffer
 _AGENTS = """
 SELECT type, name, product_name, COUNT(*) AS number, MIN(id) AS first FROM rocpd_info_agent GROUP BY 1, 2, 3"""
@@ -42,7 +42,7 @@ _IMPORTER = "SELECT value FROM rocpd_metadata WHERE tag = 'import::importer'"
 
 
 class Agents(NamedTuple):
-    """Agents of one kind on a host, and what one of them has; None: the file does not say."""
+    """The number of agents of one kind on a host, and the properties of one of them; None: the file does not say."""
 
     host: str | None
     type: str | None
@@ -55,11 +55,11 @@ class Agents(NamedTuple):
 
 
 class _Ranks:
-    """The ranks of a session, and what was read of each: one visit for all, as of thousands not all stay open.
+    """The ranks of a session, each with all its answers: each is visited once, as thousands cannot all stay open.
 
     Args:
-        session: what to read.
-        reads: what is read of a rank.
+        session: the session to read.
+        reads: functions that each read something of a rank.
     """
 
     def __init__(self, session: Federation, reads: Iterable[_Read]) -> None:
@@ -71,12 +71,12 @@ class _Ranks:
                 known[rank.number] = read(reader)
 
     def __getitem__(self, read: Callable[[RankReader], Answer]) -> dict[int, Answer]:
-        """Return rank number -> what `read` gave."""
+        """Return rank number -> result of `read`."""
         return self._known[read]
 
     @cached_property
     def problems(self) -> Sequence[Problem]:
-        """Their problems."""
+        """The problems of all ranks."""
         return [*_problems_of(self)]
 
 
@@ -88,7 +88,7 @@ def _listed_agents(reader: RankReader) -> list[Row]:
 
 
 def _agents_of(ranks: _Ranks) -> list[Agents]:
-    """Return the agents of all hosts; every rank of a host lists those of the host."""
+    """Return the agents of all hosts; every rank of a host lists the agents of that host."""
     session = ranks.session
     most: dict[Row, tuple[int, Rank, int]] = {}
     for rank in session.ranks:
@@ -101,7 +101,7 @@ def _agents_of(ranks: _Ranks) -> list[Agents]:
 
 
 def _agents(session: Federation, key: Row, number: int, rank: Rank, first: int) -> Agents:
-    """Return the agents of a key; what one has is read in the rank that lists most of them."""
+    """Return the agents of a key; the properties of one are read in the rank that lists most of them."""
     host, kind, name, product = key
     if kind != "GPU":
         return Agents(host, kind, name, product, number)
@@ -120,7 +120,7 @@ def _whole(details: Any, name: str) -> int | None:
 
 
 def _facts_of(of_ranks: _Ranks) -> Iterator[tuple[str, str]]:
-    """Yield what the job is: (fact, value)."""
+    """Yield the facts of the job: (fact, value)."""
     session = of_ranks.session
     hosts = sorted({rank.hostname or "?" for rank in session.ranks})
     ranks = amount(len(session.ranks), "rank")
@@ -140,7 +140,7 @@ def _facts_of(of_ranks: _Ranks) -> Iterator[tuple[str, str]]:
 
 
 def _date(session: Federation) -> str:
-    """Return when the job ran, by clocks that count the time of day; files say nothing of it: they are copied."""
+    """Return the date of the job, by clocks that count the time of day; dates of files don't count: they are copied."""
     spans = [session.job.spans[rank.number] for rank in session.ranks if rank.has_date and rank.number in session.spans]
     if not spans:
         return "not recorded: times count from the start of the machine"
@@ -161,7 +161,7 @@ def _described(agents: Agents) -> str:
 
 
 def importers_of(session: Federation) -> frozenset[str]:
-    """Return the importers that made the files, as one rank of each host knows them; empty: none did."""
+    """Return the names of the importers that made the files, read in one rank of each host; empty: no importer did."""
     readers = map(session.reader, _one_of_each_host(session))
     return frozenset("".join(str(name) for (name,) in reader.rows(_IMPORTER)) for reader in readers)
 
@@ -171,7 +171,7 @@ def _one_of_each_host(session: Federation) -> Sequence[int]:
 
 
 def _software(session: Federation) -> Iterator[tuple[str, str]]:
-    """Yield the versions of ROCm, and what recorded the files, as one rank of each host knows them."""
+    """Yield the versions of ROCm, and the profilers that recorded the files, read in one rank of each host."""
     rocm, profilers = set(), set()
     for reader in map(session.reader, _one_of_each_host(session)):
         ((environment, extdata),) = reader.rows(_PROCESS) or [(None, None)]
@@ -195,7 +195,7 @@ _ROWS = "{rows}"
 
 
 class Problem(NamedTuple):
-    """A problem of a rank: in `what`, `{rows}` stands for how many rows have it, if it is one of rows."""
+    """A problem of a rank; in `what`, `{rows}` stands for the number of rows with the problem, if it is one of rows."""
 
     rank: int
     what: str
@@ -208,14 +208,14 @@ class Problem(NamedTuple):
 
 
 class SharedProblem(NamedTuple):
-    """The same problem of several ranks; rows of all of them together."""
+    """The same problem of several ranks; the number of rows is that of all of them together."""
 
     ranks: tuple[int, ...]
     text: str
 
 
 def shared(problems: Iterable[Problem]) -> list[SharedProblem]:
-    """Put the same problems of different ranks together, in the order in which they come."""
+    """Join equal problems of different ranks, in the order of the first of each."""
     return [
         SharedProblem(tuple(each.rank for each in same), same[0]._replace(rows=sum(each.rows for each in same)).text)
         for same in by_key((problem.what, problem) for problem in problems).values()
@@ -249,7 +249,7 @@ def _problems_of(ranks: _Ranks) -> Iterator[Problem]:
 
 
 def _missing(rank: Rank) -> Iterator[Problem]:
-    """Yield the tables and columns that every version of the schema has, and this rank lacks."""
+    """Yield the tables and columns that this rank lacks, though every version of the schema has them."""
     for contract in map(table, TABLES):
         if contract.since or contract.name in OPTIONAL_TABLES:
             continue
@@ -264,7 +264,7 @@ _STREAMED = ("rocpd_pmc_event", "streamed")
 
 
 def _doubtful(reader: RankReader) -> dict[tuple[str, str], int]:
-    """Return table and what rows of it lack -> how many do; of counter values, how many are streamed."""
+    """Return (table, what its rows lack) -> number of such rows; for counter values, the number of streamed ones."""
     conditions, tables = {}, reader.rank.tables
     for base in SPANS:
         if {"start", "end"} <= set(tables.get(base, ())):
@@ -278,7 +278,7 @@ def _doubtful(reader: RankReader) -> dict[tuple[str, str], int]:
 
 
 def _repeated_ids(reader: RankReader) -> dict[str, int]:
-    """Return tables with ids that occur more than once -> how many; in those with a primary key none does."""
+    """Return table -> number of ids that occur more than once; tables with a primary key cannot have any."""
     repeated = {}
     for base in sorted(reader.rank.keyless):
         ids = f"SELECT 1 FROM {quote_name(base)} WHERE id IS NOT NULL GROUP BY id HAVING COUNT(*) > 1"
@@ -287,7 +287,7 @@ def _repeated_ids(reader: RankReader) -> dict[str, int]:
 
 
 def _recorded_twice(session: Federation) -> Iterator[Problem]:
-    """Yield ranks with the pid, host and time of another: two recordings of one process under two GUIDs."""
+    """Yield ranks with the pid, host and time of another rank: one process recorded twice, under two GUIDs."""
     known: dict[tuple[object, ...], list[Rank]] = {}
     for rank in (rank for rank in session.ranks if rank.number in session.spans):
         others = known.setdefault(_process(rank), [])
@@ -299,15 +299,15 @@ def _recorded_twice(session: Federation) -> Iterator[Problem]:
 
 
 def _process(rank: Rank) -> tuple[object, ...]:
-    """Return what tells a process from others: containers of one host count pids each by itself."""
+    """Return the identity of a process; it has the pid namespace, as each container of a host counts its own pids."""
     return rank.machine_id, rank.hostname, rank.pid_namespace, rank.pid
 
 
 class Description(dict[str, Result]):
-    """The content of a job: the sections of `describe` by name, each a Result. Prompts and notebooks show all.
+    """The content of a job: the sections of `describe` by name, each a Result. Prompts and notebooks show all sections.
 
     Attributes:
-        problems: the rows of the section of problems.
+        problems: the rows of the section `problems`.
     """
 
     problems: Sequence[Problem] = ()
@@ -322,15 +322,16 @@ class Description(dict[str, Result]):
 
 
 def describe(session: Federation, only: Collection[str] = ()) -> Description:
-    """Return sections of job, ranks, agents, tables, clocks and problems: those that are named, or all.
+    """Return the sections job, ranks, agents, tables, clocks and problems: the named ones, or all.
 
-    `job`: what the job is, a fact per row. `ranks`: one row per process; `mb` is the size of its file in megabytes,
+    `job`: one fact of the job per row. `ranks`: one row per process; `mb` is the size of its file in megabytes,
     `span_s` first start to last end in seconds, `clock_domain` a number that ranks with comparable clocks share, `run`
-    one that those of a job share. `clocks`: one row per host, how its clock is laid on the time line that hosts share:
-    `offset_ns` is added to its times (where a drift is taken out, at its first collective), which is right to
-    `certain_ns`, and probably to `likely_ns`; `drift_ppm` is against the reference clock, `collectives` how many say
-    so. `agents`: one row per kind of agent and host; `cus` (compute units), `memory_gib` and `mhz` (highest clock) are
-    those of one of them. `tables`: rows of all ranks together. `problems`: what makes numbers doubtful, by rank.
+    a number that the ranks of a job share. `clocks`: one row per host, how its clock is laid on the time line that
+    hosts share: `offset_ns` is added to its times (where a drift is taken out, at its first collective); it is right to
+    `certain_ns`, and probably to `likely_ns`; `drift_ppm` is against the reference clock, `collectives` the number of
+    collectives that this was measured by. `agents`: one row per kind of agent and host; `cus` (compute units),
+    `memory_gib` and `mhz` (highest clock) are those of a single agent. `tables`: number of rows of all ranks together.
+    `problems`: problems that make numbers doubtful, by rank.
     """
     session.note_runs()
     chosen = {name: section for name, section in _SECTIONS.items() if name in (only or _SECTIONS)}
@@ -366,7 +367,7 @@ def _ranks(ranks: _Ranks) -> Iterator[Row]:
 
 
 def _clocks(ranks: _Ranks) -> Iterator[Row]:
-    """Yield one row per host; its offset is NULL where ranks of it are moved by different ones."""
+    """Yield one row per host; its offset is NULL where its ranks have different offsets."""
     session = ranks.session
     hosts = {rank.number: rank.hostname for rank in session.ranks}
     clocks = session.alignment.clocks
@@ -385,7 +386,7 @@ def _tables(ranks: _Ranks) -> Iterator[Row]:
 
 
 class _Section(NamedTuple):
-    """A section: its columns, what yields its rows, and what that reads of each rank."""
+    """A section: its columns, the function that yields its rows, and the functions that read each rank for it."""
 
     columns: str
     rows: Callable[[_Ranks], Iterable[Row]]

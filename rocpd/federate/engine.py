@@ -1,6 +1,6 @@
 """Answers statements: planned per rank, or attached on one connection that sees all ranks.
 
-Decides between the two; `plan` takes a statement apart, and a run of it has executors run its steps in every share,
+Decides between the two. `plan` takes a statement apart; a run of the plan has executors run its steps in every share,
 gathers their rows in order, and combines them: the result does not depend on the executor. Never decides which rows
 count.
 """
@@ -38,8 +38,8 @@ class Engine:
         ranks: the processes.
         shares: the files with the tables of their ranks, as a connection to each names them.
         tables: each rank's tables as the attached connection names them.
-        note: called with what the user should know.
-        calculated: calculated table -> what returns it.
+        note: called with each note for the user.
+        calculated: calculated table -> function that returns it.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class Engine:
         return Rows(plan.columns, self._run(plan, sql, parameters, strategy, progress))
 
     def explain(self, sql: str, parameters: Parameters) -> Rows:
-        """Return how `execute` would run a statement, as `Federation.explain`."""
+        """Return the steps by which `execute` would run a statement, as `Federation.explain`."""
         self._files.check_open()
         plan = self.plan(sql, parameters)
         runs_attached = self._is_small and plan.strategy is not Strategy.ATTACHED
@@ -93,7 +93,7 @@ class Engine:
         return Rows(("step", "where", "sql"), steps)
 
     def lacks_index(self, sql: str | None) -> bool:
-        """Whether what the ranks of a large job answered might have been answered from an index, had there been one.
+        """Whether an index, had there been one, might have answered in place of the ranks of a large job.
 
         Args:
             sql: the statement; None: an analysis.
@@ -124,7 +124,7 @@ class Engine:
         return ""
 
     def attach(self) -> Unifier:
-        """Return the views on the one connection that sees all ranks; it is opened when first needed."""
+        """Return the views on the connection that sees all ranks; it is opened when first needed."""
         with self._files.turn:
             self._files.check_open()
             if self._attached is None:
@@ -141,11 +141,11 @@ class Engine:
 
     @cached_property
     def relations(self) -> tuple[str, ...]:
-        """Names of what the files hold: base tables, then views."""
+        """Names of the files' base tables, then of their views."""
         return relations(self._tables)
 
     def close(self) -> None:
-        """Close the attached connection, and end the statement that another thread runs on it; idempotent."""
+        """Close the attached connection, and end any statement that another thread runs on it; idempotent."""
         if self._attached:
             with contextlib.suppress(apsw.ConnectionClosedError):
                 self._attached.connection.interrupt()
@@ -153,7 +153,7 @@ class Engine:
                 self._attached.connection.close(True)
 
     def renew(self) -> None:
-        """Have no connection, in a forked child: what statements put into its temp tables is the parent's."""
+        """Abandon the connection, in a forked child: its temp tables belong to the parent."""
         process.abandon(self._attached)
         self._attached = None
 
@@ -208,7 +208,7 @@ class Engine:
             return Rows(columns, self._while_open(spooled(cursor, len(columns))))
 
     def _without_calculated(self, sql: str) -> str:
-        """Leave out what has a schema that no view has: for `summary.kernels` no table of files has to be copied."""
+        """Remove calculated tables such as `summary.kernels` from SQL: no table of files has to be copied for them."""
         return re.sub(r"\w+\.\w+", lambda name: "" if name[0].lower() in self._calculated else name[0], sql)
 
     def _while_open(self, rows: Iterator[Row]) -> Iterator[Row]:
@@ -223,7 +223,7 @@ class Engine:
 
 
 def _bindings(parameters: Parameters) -> Bindings:
-    """Return parameters by the names that a plan gives to those without one."""
+    """Return the parameters by name; a plan gives names to positional ones."""
     from rocpd.federate.plan.sqltext import PARAMETER
 
     if isinstance(parameters, Mapping):
@@ -240,8 +240,8 @@ class Run:
         shares: the ranks with their selected rows.
         files: the open files.
         bindings: values of the statement's parameters.
-        index: answers the steps that it can; None: the ranks answer all.
-        insists: the index has to answer all.
+        index: answers the steps that it can; None: the ranks answer all steps.
+        insists: the index has to answer all steps.
         stored: gathered table -> the step that made it.
     """
 
@@ -295,7 +295,7 @@ class Run:
         )
 
     def _rows_of(self, table: str) -> tuple[Step, tuple[Row, ...]]:
-        """Return a gathered table with its rows, for a statement that joins it in every rank."""
+        """Return the step and rows of a gathered table, for a statement that joins it in every rank."""
         return self.stored[table], tuple(self._combined(f"SELECT * FROM {quote_name(table)}"))
 
     def _combined(self, select: str, exact: bool = False) -> Cursor:

@@ -1,7 +1,7 @@
 """The federation: the selected rows of many files as one read-only database, until it is closed.
 
-Never changes: another selection is another federation on the same files. Never prints: what the user should know goes
-to `on_note` and stays in `notes`.
+Never changes: another selection is another federation on the same files. Never prints: notes for the user go to
+`on_note` and stay in `notes`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ OnNote: TypeAlias = Callable[[str], None]
 
 
 class Notes(list[str]):
-    """Notes for the user, each line once; `on_note` is called with each."""
+    """Notes for the user, each line once; `on_note` is called with each line."""
 
     def __init__(self, on_note: OnNote | None = None) -> None:
         super().__init__()
@@ -45,7 +45,7 @@ class Notes(list[str]):
         self._first: dict[str, object] = {}
 
     def add(self, message: str) -> None:
-        """Note a line unless it was noted before, by whatever thread."""
+        """Note a line unless it was noted before, by this or another thread."""
         first = object()
         if self._first.setdefault(message, first) is first:
             self.append(message)
@@ -59,8 +59,8 @@ class Federation:
     Args:
         job: the ranks and their files.
         selection: the rows that count.
-        notes: what the user should know; shared by all federations of a job.
-        owns_files: closing this federation closes the files. Those that `within` and `where` return do not own them.
+        notes: notes for the user; shared by all federations of a job.
+        owns_files: closing this federation closes the files. Federations from `within` and `where` do not own them.
 
     Attributes:
         views: names of the readable views.
@@ -81,11 +81,11 @@ class Federation:
 
     @cached_property
     def runs(self) -> int:
-        """How many separate runs the ranks are of; those of one job are of one."""
+        """Number of separate runs among the ranks; the ranks of one job are one run."""
         return len(self.job.by_run)
 
     def counted_once(self) -> Self:
-        """Return a session with one pass of each program that ran again for other counters; most jobs have none."""
+        """Return a session with one pass of each program that ran several times for different counters."""
         return self._of_first_passes("what is no counter is of the first pass")
 
     @cached_property
@@ -100,23 +100,23 @@ class Federation:
         return self._with(self.job.of_first_passes(keep_alignment=self.window is not None), self.selection)
 
     def note_runs(self) -> None:
-        """Note that there are several runs, where what is asked for takes them together."""
+        """Note that there are several runs, where an answer takes them together."""
         if self.runs > 1:
             self.note(f"{self.runs} separate runs, not one job: --by run")
 
     @property
     def window(self) -> Cut | None:
-        """The part of each rank's time that counts, None for all of it; of a merged window that one."""
+        """The part of each rank's time that counts, None for all of it; in files merged from a window, that window."""
         return self.selection.window or self.job.window
 
     @property
     def is_part(self) -> bool:
-        """Whether a window or filters leave a part of what is recorded."""
+        """Whether a window or filters leave only a part of the recorded rows."""
         return self.window is not None or bool(self.selection.filtered)
 
     @property
     def executor(self) -> Executor:
-        """The executor that works on ranks in parallel."""
+        """The executor, which works on ranks in parallel."""
         return self.job.files.executor
 
     @cached_property
@@ -148,7 +148,7 @@ class Federation:
 
     @property
     def spans(self) -> dict[int, Span]:
-        """Rank number -> first start and last end of its events [ns, as recorded]; none for ranks without events."""
+        """Rank number -> first start and last end of its events [ns, as recorded]; ranks without events are absent."""
         self.job.files.check_open()
         return self.job.spans
 
@@ -172,7 +172,7 @@ class Federation:
             brief_bytes: size of a file below which the work takes less time than opening it in another process.
 
         Raises:
-            what `work` raises.
+            any error that `work` raises.
         """
         tables = {rank.number: self.rank_tables(rank.number) for rank in self.ranks}
         yield from self.job.work_on(tables, work, brief_bytes=brief_bytes)
@@ -182,20 +182,20 @@ class Federation:
         return int(self.reader(rank).rows(f"SELECT COUNT(*) FROM {quote_name(base)} WHERE {condition}")[0][0])
 
     def counts(self, rank: int, of: Sequence[tuple[str, str]]) -> list[int]:
-        """Return numbers of selected rows of a rank, all by one statement, which needs no view.
+        """Return the numbers of selected rows of tables of a rank, by one statement, which needs no view.
 
         Args:
             rank: its number.
-            of: tables that it has, each with SQL on their columns that rows have to meet; empty: all rows count.
+            of: tables of the rank, each with an SQL condition on its columns; an empty condition: all rows count.
         """
         return self.reader(rank).counts(of)
 
     def table_rows(self, rank: Rank) -> dict[str, int]:
-        """Return table -> number of selected rows, of all tables that a rank has."""
+        """Return table -> number of selected rows, for all tables of a rank."""
         return self.reader(rank.number).table_rows()
 
     def require_rows(self) -> None:
-        """Refuse a selection without rows in the tables that filters name, if any, or else in all tables.
+        """Refuse a selection without rows in the tables that filters name, or in all tables if they name none.
 
         Raises:
             RocpdError: no row is left.
@@ -215,10 +215,11 @@ class Federation:
 
         It shares files with this session and is closed with it. The window is relative to the entire time line, or
         to markers of each rank, and replaces the window of this session; filters stay.
-        `session.within(rocpd.Window(step=16))` is the cost of a step: what each rank launched in it.
+        `session.within(rocpd.Window(step=16))` selects the work of a step: all that each rank launched in it.
 
         Raises:
-            UsageError: a side that is unreadable or given twice, an unknown or ambiguous marker, end before start.
+            UsageError: a side is unreadable or given twice, a marker is unknown or ambiguous, or the end is before the
+                start.
             RocpdError: the window lies outside the trace, or no event lies in it.
         """
         unwindowed = self._with(self.job, self.selection.with_window(None))
@@ -265,13 +266,13 @@ class Federation:
         return selected
 
     def of_ranks(self, ranks: tuple[Rank, ...]) -> Self:
-        """Return a session of some of the ranks, with the same rows of each; this one where that is all of them."""
+        """Return a session of some of the ranks, with the same rows of each; this session if they are all its ranks."""
         if len(ranks) == len(self.ranks):
             return self
         return self._with(self.job.of_ranks(ranks, keep_alignment=self.window is not None), self.selection)
 
     def with_amds_windows(self) -> Self:
-        """Return a session in which an event counts when its start or end is in the window, as in AMD's converters."""
+        """Return a session in which an event counts if its start or end is in the window, as AMD's converters do."""
         window = self.selection.window
         return self.cut_to(window.as_amd_counts()) if window else self
 
@@ -281,7 +282,7 @@ class Federation:
         return alike
 
     def note(self, message: str) -> None:
-        """Note what the user should know, once."""
+        """Note a line for the user, once."""
         self.notes.add(message)
 
     @property
@@ -297,12 +298,12 @@ class Federation:
         return Engine(self.job.files, read.ranks, read.shares, self.attached_tables, self.note, self.calculated())
 
     def calculated(self) -> Mapping[str, Load]:
-        """Return calculated table -> what returns it; subclasses that can calculate some override this."""
+        """Return calculated table -> function that returns it; subclasses with calculated tables override this."""
         return {}
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """Names of what the files hold: base tables, then views; `calculated` has those of calculated tables."""
+        """Names of the files' base tables, then of their views; `calculated` has the names of calculated tables."""
         return self._engine.relations
 
     def execute(
@@ -335,12 +336,12 @@ class Federation:
         return Result(lambda: self.execute(sql, parameters))
 
     def explain(self, sql: str, parameters: Parameters = None) -> Result:
-        """Return how `execute` would run a statement: columns `step`, `where`, `sql`, one row per step."""
+        """Return the plan of `execute` for a statement: columns `step`, `where`, `sql`, one row per step."""
         self.job.files.check_open()
         return Result(lambda: self._engine.explain(sql, parameters))
 
     def lacks_index(self, sql: str | None = None) -> bool:
-        """Whether a statement, or an analysis, that took long might take little, after `rocpd index`."""
+        """Whether a statement (None: an analysis) that took long might take little time after `rocpd index`."""
         return self._engine.lacks_index(sql)
 
     def cursor(self) -> SessionCursor:
@@ -354,7 +355,7 @@ class Federation:
         return self._engine.attach().connection
 
     def open_views(self) -> apsw.Connection:
-        """Create all tables and views and return the attached connection, for tools that take one; do not close it."""
+        """Create all tables and views and return the attached connection, for other tools; do not close it."""
         with self.job.files.turn:
             attached = self._engine.attach()
             attached.prepare(" ".join(self.tables))
@@ -362,7 +363,7 @@ class Federation:
 
     @property
     def alignment(self) -> Alignment:
-        """The shift of each rank's times that aligns all ranks on one time line, and how that is known; noted once."""
+        """The offset of each rank's times that aligns all ranks on one time line, and how it is known; noted once."""
         self._note_alignment()
         return self.job.alignment
 
@@ -380,7 +381,7 @@ class Federation:
         return (line.start, line.end) if line else None
 
     def close(self) -> None:
-        """Close the files and delete recovered copies; closing what `within` or `where` returned leaves them open."""
+        """Close the files and delete recovered copies; closing a session from `within` or `where` leaves them open."""
         if self._owns_files:
             self.job.files.close()
         elif "_made_engine" in vars(self):

@@ -1,4 +1,4 @@
-"""The job: its ranks, their files, when they ran, whose clocks compare, and which ranks are passes of one program.
+"""The job: its ranks, their files and times, the ranks whose clocks compare, and those that are passes of one program.
 
 Never changes: fewer ranks are another job on the same files. Never decides which events count (`select` does).
 """
@@ -49,7 +49,7 @@ Item = TypeVar("Item")
 
 _SPAN = Fact("span", 2, ())
 SPANS_OF_RANKS = "spans"
-"""Under which a job knows `Job.spans`, for whoever reads them with something else."""
+"""The key under which a job keeps `Job.spans`, for code that reads spans together with other facts."""
 
 
 Aligner: TypeAlias = "Callable[[Job, Mapping[int, int]], Sequence[ClockLine | ClockJump | None]]"
@@ -66,11 +66,11 @@ class Job:
         ranks: the processes, by rank number.
         files: the open files.
         how: how ranks are aligned on one time line.
-        clock_offsets: host -> what is added to its times; if there are any, they replace `how`.
+        clock_offsets: host -> offset that is added to its times; if there are any, they replace `how`.
         aligner: measures how clocks are aligned; None: nothing measures it.
-        kept_alignment: that of the job with more ranks, on which a window was resolved.
-        left_out: how many further ranks the files hold.
-        has_all_passes: all passes of a program are read as rows, not one of them.
+        kept_alignment: the alignment of the job with more ranks, on which a window was resolved.
+        left_out: number of further ranks in the files.
+        has_all_passes: all passes of a program are read as rows, not only one of them.
     """
 
     ranks: tuple[Rank, ...]
@@ -87,24 +87,24 @@ class Job:
         return {}
 
     def once(self, what: object, derive: Callable[[], Derived]) -> Derived:
-        """Return what is derived of all ranks of the job; the same as before where `what` was derived already."""
+        """Return the result of `derive`, which reads all ranks of the job; it runs once for each key `what`."""
         if what not in self._derived:
             self._derived[what] = derive()
         derived: Derived = self._derived[what]
         return derived
 
     def used_up(self, what: object, derive: Callable[[], Derived]) -> Derived:
-        """Return the same for the last time: of many ranks it may take much memory."""
+        """Return the result as `once` does, and forget it: that of many ranks may take much memory."""
         derived = self.once(what, derive)
         del self._derived[what]
         return derived
 
     def knows(self, what: object) -> bool:
-        """Whether it was derived."""
+        """Whether the result for this key is kept."""
         return what in self._derived
 
     def of_ranks(self, ranks: tuple[Rank, ...], *, keep_alignment: bool) -> Job:
-        """Return the job of some of the ranks, aligned anew or as in this one."""
+        """Return the job of some of the ranks, aligned anew or as in this job."""
         if len(ranks) == len(self.ranks):
             return self
         kept = self.alignment if keep_alignment else None
@@ -124,7 +124,7 @@ class Job:
 
     @property
     def spans(self) -> dict[int, Span]:
-        """Rank number -> when it ran, as recorded; none for ranks without events."""
+        """Rank number -> first start and last end of its events, as recorded; ranks without events are left out."""
         return self.once(SPANS_OF_RANKS, lambda: spans_of(self._spans()))
 
     def _spans(self) -> Mapping[int, Row]:
@@ -141,7 +141,7 @@ class Job:
         return known
 
     def _read_spans(self) -> dict[int, Row]:
-        """Return rank number -> first start and last end of its events; None and None where it has none."""
+        """Return rank number -> first start and last end of its events; None and None for a rank without events."""
         request = Request(RankQuestion(Scatter("spans", SPAN_COLUMNS, (), SPAN, gives_few_rows=True), {}))
         numbers = (number for share in self.shares for number in share.ranks)
         with self.course.during(Stage.FIRST) as begun:
@@ -155,7 +155,7 @@ class Job:
 
     @cached_property
     def alignment(self) -> Alignment:
-        """The shift of each rank's timestamps that aligns all ranks on one time line [ns].
+        """The offset of each rank's timestamps that aligns all ranks on one time line [ns].
 
         Raises:
             UsageError: an offset is given for a host that no rank ran on.
@@ -164,7 +164,7 @@ class Job:
             return self.kept_alignment
         if self.clock_offsets:
             return given_offsets(self.clock_offsets, self.ranks)
-        # Ranks of other runs had no collectives with those of the largest.
+        # Ranks of other runs had no collectives with the ranks of the largest run.
         largest = self.of_ranks(max(self.by_run, key=len, default=()), keep_alignment=False)
         measure = partial(self.aligner, largest) if self.aligner else None
         hosts = {rank.number: rank.hostname for rank in self.ranks}
@@ -173,7 +173,7 @@ class Job:
 
     @property
     def aligns_by_collectives(self) -> bool:
-        """Whether the alignment, if not known, hangs on collectives of all ranks: they are one run on some machines."""
+        """Whether the alignment, if not known yet, depends on collectives of all ranks: one run on several machines."""
         is_open = "alignment" not in vars(self) and not self.clock_offsets
         is_asked = self.aligner and self.how in (Align.AUTO, Align.COLLECTIVES) and is_open
         machines = {rank.machine_id or rank.number for rank in self.ranks}
@@ -181,16 +181,16 @@ class Job:
 
     @cached_property
     def by_run(self) -> tuple[tuple[Rank, ...], ...]:
-        """The ranks of each run; those of one job are of one."""
+        """The ranks of each run; the ranks of one job are one run."""
         return tuple(map(tuple, by_key((rank.run, rank) for rank in self.ranks).values()))
 
     @cached_property
     def programs(self) -> tuple[tuple[int, ...], ...]:
-        """Numbers of ranks that are passes of one program, which ran again for other counters, in the order they ran.
+        """The rank numbers of each program that ran several times for different counters, in the order of its passes.
 
-        A GPU counts few things at a time, so a program runs for each few. Its passes run one after the other, have as
-        many dispatches, and count different things. The values of all belong together; everything else is there once
-        for each pass, and counts once. Reads nothing where no command ran twice.
+        A GPU has few counters at a time, so a program runs once for every few. Its passes run one after the other, have
+        equally many dispatches, and collect different counters. Values of all passes belong together; all other rows
+        are there once for each pass, and count once. Reads nothing where no command ran twice.
         """
         groups = _candidates(self.ranks)
         if not groups:
@@ -202,7 +202,7 @@ class Job:
         return tuple(tuple(sorted(group, key=began.__getitem__)) for group in passes)
 
     def of_first_passes(self, *, keep_alignment: bool) -> Job:
-        """Return the job of one pass of each program, always the same one."""
+        """Return the job of the first pass of each program; it is made once."""
         further = {number for program in self.programs for number in program[1:]}
         first = tuple(rank for rank in self.ranks if rank.number not in further)
         derive = partial(self.of_ranks, first, keep_alignment=keep_alignment)
@@ -215,11 +215,11 @@ class Job:
 
     @cached_property
     def window(self) -> Cut | None:
-        """The window of which the files hold the rows; None where none was merged from one."""
+        """The window whose rows the files hold; None if no file was merged from a window."""
         return stored_cut({rank.number: rank.window for rank in self.ranks if rank.window})
 
     def map_ranks(self, work: Callable[[RankReader], Answer], *, brief_bytes: int = 0) -> Iterator[tuple[Rank, Answer]]:
-        """Do `work` for each rank, as `work_on`, on all rows."""
+        """Do `work` for each rank on all its rows, as `work_on` does."""
         return self.work_on(self.rank_tables, work, brief_bytes=brief_bytes)
 
     def work_on(
@@ -233,7 +233,7 @@ class Job:
             brief_bytes: size of files below which the work takes less time than opening them in another process.
 
         Raises:
-            what `work` raises.
+            any error that `work` raises.
         """
         self.files.check_open()
         known, facts = partial(self.files.known_of, is_brief=brief_bytes > 0), self.files.facts
@@ -242,21 +242,21 @@ class Job:
             yield from zip(self.ranks, answers, strict=True)
 
     def counted(self, stage: Stage, answers: Iterable[Item]) -> Iterator[Item]:
-        """Yield the answers of all ranks, of which a stage of a command consists, and report each."""
+        """Yield the answers of all ranks to a stage of a command, and report each."""
         return self.course.each(stage, answers, len(self.ranks))
 
     @property
     def course(self) -> Stages:
-        """The course of the command that reads the job."""
+        """The progress of the command that reads the job."""
         return self.files.course
 
     @contextlib.contextmanager
     def reporting(self, report: Progress | None, planned: Mapping[Stage, float]) -> Iterator[None]:
-        """Report how far a block is that reads the job.
+        """Report the progress of a block that reads the job.
 
         Args:
-            report: called with (time that passed, time that all takes) [ms]; None: nobody asks.
-            planned: its stages -> how many of each there are.
+            report: called with (time that passed, time that all stages take) [ms]; None: no report.
+            planned: the stages of the block -> amount of each.
         """
         if not report:
             yield
@@ -275,7 +275,7 @@ class Job:
 
     @cached_property
     def facts(self) -> FactsOfRank | None:
-        """The facts of all its ranks together that are kept; None: nothing can be."""
+        """The kept facts of all ranks together; None: no facts can be kept."""
         return self.files.facts.of(*self.ranks) if self.files.facts else None
 
     @cached_property
@@ -295,7 +295,7 @@ def read_span(reader: RankReader) -> Row:
 
 
 def spans_of(rows: Mapping[int, Row]) -> dict[int, Span]:
-    """Return the spans of ranks with events, given the row of each by the number of its rank."""
+    """Return rank number -> span for ranks with events, of rank number -> row."""
     spans = {number: Span.of(row) for number, row in rows.items()}
     return {number: span for number, span in spans.items() if span}
 
@@ -321,17 +321,17 @@ def _further(ranks: tuple[Rank, ...]) -> dict[str, tuple[str, ...]]:
 _DISPATCHES = "SELECT COUNT(*) FROM rocpd_kernel_dispatch"
 _COUNTERS = """SELECT DISTINCT I.name FROM (SELECT pmc_id, event_id FROM rocpd_pmc_event LIMIT 4096) V
 JOIN rocpd_info_pmc I ON I.id = V.pmc_id WHERE V.event_id IN (SELECT event_id FROM rocpd_kernel_dispatch)"""
-_SIMILAR = 0.95  # of the dispatches: the number that a program launches may hang on time
+_SIMILAR = 0.95  # of the dispatches: the number that a program launches may depend on time
 
 
 def _counted(reader: RankReader) -> tuple[int, frozenset[str]]:
-    """Return how many dispatches a rank has, and the names of counters of its first values."""
+    """Return the number of dispatches of a rank, and the names of counters of its first values."""
     counters = frozenset(str(name) for (name,) in reader.rows(_COUNTERS))
     return int(reader.rows(_DISPATCHES)[0][0]), counters
 
 
 def _candidates(ranks: Sequence[Rank]) -> list[list[int]]:
-    """Return the ranks that are each the n-th one of a run of the same command on the same host."""
+    """Return groups of ranks that have the same place in runs of the same command on the same host."""
     places: dict[int, int] = {}
     groups: dict[tuple[object, ...], list[int]] = {}
     for rank in ranks:

@@ -20,13 +20,14 @@ class Limits:
 
     Args:
         small_bytes: a job whose files are smaller in total [bytes] is read attached: that takes as long as planning.
-        indexed_bytes: a single file that is smaller [bytes] is read attached, even where it is indexed: importing what
-            plans and DuckDB takes 0.2 s.
-        kept_bytes: what is derived of ranks is kept where files are as large on average [bytes]: writing it takes 14 ms
-            a rank, which in 64 files of 0.6 MB three later commands save, in files of 36 MB the next one.
+        indexed_bytes: a single file that is smaller [bytes] is read attached, even where it is indexed: importing the
+            planner and DuckDB takes 0.2 s.
+        kept_bytes: facts derived of ranks are kept where files are on average at least this large [bytes]: writing
+            them takes 14 ms a rank; with 64 files of 0.6 MB three later commands save that time, with files of 36 MB
+            the next command does.
         few_rows: with more rows than this in a share, threads only get in each other's way (measured: 1.5 times
             slower), and the rows are read one share after the other.
-        chunk_rows: rows that are yielded at a time.
+        chunk_rows: number of rows yielded at a time.
         process_bytes: a job of at least this size [bytes] is read by several processes: they take 0.2 s to start, and
             reading this much takes about twice as long.
         idle_connections: connections kept open between statements: 0.4 MB each; opening a file again takes 1 ms.
@@ -50,7 +51,7 @@ class Limits:
 
 
 DEFAULT = Limits()
-"""The limits of a session that is given none."""
+"""The limits of a session without limits of its own."""
 
 
 def usable_cores(process: Path | None = None) -> int:
@@ -97,7 +98,7 @@ def _cpu_mounts(mounts: list[list[str]], is_v2: bool) -> Iterator[tuple[str, str
 
 
 def _group_and_parents(mount: Path, group: str, root: str) -> Iterator[Path]:
-    """Yield the folder of a cgroup and those above it, up to the mount point: a quota holds for all below it."""
+    """Yield the folder of a cgroup and its parents, up to the mount point: a quota holds for all groups below it."""
     path = PurePosixPath(group)
     inside = path.relative_to(root) if path.is_relative_to(root) and ".." not in path.parts else PurePosixPath()
     yield mount / inside

@@ -34,7 +34,7 @@ def merge(session: Federation, path: Path, force: bool = False, progress: Progre
     """Write all ranks of a session, with their selected rows, into one file.
 
     Args:
-        session: what to merge; its inputs may be merged files themselves.
+        session: the session to merge; its inputs may be merged files themselves.
         path: file to make; it appears when it is complete and verified.
         force: replace an existing file.
         progress: called with (rows copied, rows in all).
@@ -63,7 +63,7 @@ def merge(session: Federation, path: Path, force: bool = False, progress: Progre
 
 
 def _set_up(connection: apsw.Connection) -> None:
-    # The temporary name is safety enough: a torn file is never renamed.
+    # The temporary name makes it safe enough: an incomplete file is never renamed.
     for name, value in (
         ("journal_mode", "off"),
         ("synchronous", 0),
@@ -71,7 +71,7 @@ def _set_up(connection: apsw.Connection) -> None:
         ("ignore_check_constraints", True),  # rows are copied as they are, not judged
     ):
         connection.pragma(name, value)
-    # Of the output alone: without a schema it holds for inputs that are attached later, and keeps their writers out.
+    # For the output alone: without `main.` it would hold for inputs attached later too, and keep their writers out.
     connection.execute("PRAGMA main.locking_mode = exclusive")
     connection.execute(f"CREATE TABLE {MARK} (version TEXT)")
 
@@ -82,7 +82,7 @@ class _Schema:
 
     Args:
         texts: table -> (name, text) of the table itself, then of its indexes.
-        unusual: tables that may not be plain rows by id: with other keys, without rowids, or virtual.
+        unusual: tables that may not be plain rows by id: they have other keys or no rowids, or are virtual.
     """
 
     texts: _Texts
@@ -90,7 +90,7 @@ class _Schema:
 
 
 def _read_schema(session: Federation, rank: Rank) -> _Schema:
-    """Read the schema of a rank's file, on the connection that also counts its rows."""
+    """Return the schema of a rank's file, read on the connection that also counts its rows."""
     with as_input_error(rank.opening.path), session.reader(rank.number).lend() as database:
         connection = database.connection
         select = "SELECT tbl_name, name, sql FROM sqlite_master WHERE type = ? AND sql IS NOT NULL"
@@ -106,8 +106,8 @@ def _create_tables(
 ) -> None:
     """Create all tables, each with its own text.
 
-    For each new table SQLite reads the texts of all others, which takes a minute for 400 ranks. So they are created
-    with short texts and get their own afterwards, as https://sqlite.org/lang_altertable.html#otheralter shows.
+    For each new table SQLite reads the texts of all other tables, which takes a minute for 400 ranks. So tables are
+    created with short texts and get their own afterwards, as https://sqlite.org/lang_altertable.html#otheralter shows.
     """
     texts: dict[str, str] = {}
     unusual: set[str] = set()
@@ -137,7 +137,7 @@ def _create_tables(
 
 
 class _Copy:
-    """Copies the tables of all ranks, file by file: attaching a file of many ranks once per rank takes minutes."""
+    """Copies the tables of all ranks file by file: attaching a file of many ranks once per rank would take minutes."""
 
     def __init__(self, connection: apsw.Connection, session: Federation, progress: Progress | None) -> None:
         self._connection = connection
@@ -184,7 +184,7 @@ class _Copy:
         self._counts[base + suffix] = count
 
     def _store_window(self, rank: Rank, tables: RankTables) -> None:
-        """Keep the window in the metadata, and in tables of their own what analyses need of the trace around it."""
+        """Store the window in the metadata, and in further tables the rows around it that analyses need."""
         window = self._session.selection.window
         metadata = "rocpd_metadata" + _output_suffix(rank)
         if window is None or rank.number not in self._session.spans or metadata not in self._counts:
@@ -222,13 +222,13 @@ def _check_suffixes(session: Federation) -> None:
 
 
 def _output_suffix(rank: Rank | RankTables) -> str:
-    """Return the suffix of a rank in the merged file: another one where two files have one suffix."""
+    """Return the suffix of a rank in the merged file: a new one where two files have the same suffix."""
     guid = rank.guid or ""
     return suffix_of(guid) if "#" in guid else rank.suffix
 
 
 def _with_suffix(text: str, old: str, new: str) -> str:
-    """Return the text of a table or index with another suffix in the names of tables.
+    """Return the text of a table or index with a new suffix in the names of tables.
 
     >>> _with_suffix("CREATE TABLE rocpd_arg_x (id REFERENCES `rocpd_event_x` (id), a_x)", "_x", "_x_2")
     'CREATE TABLE rocpd_arg_x_2 (id REFERENCES `rocpd_event_x_2` (id), a_x)'
@@ -237,7 +237,7 @@ def _with_suffix(text: str, old: str, new: str) -> str:
 
 
 def _renamed(text: str, name: str) -> str:
-    """Return a CREATE INDEX with another name: index names are unique in a file, and tools use the same in each file.
+    """Return a CREATE INDEX with a new name: index names are unique in a file, and tools use the same in each file.
 
     >>> _renamed("CREATE UNIQUE INDEX [a b] ON t(x)", "c")
     'CREATE UNIQUE INDEX "c" ON t(x)'
@@ -262,7 +262,7 @@ def _copy_rows(connection: apsw.Connection, base: str, tables: RankTables, count
 
 
 def _copied(base: str, column: str, tables: RankTables) -> str:
-    """Return what is copied into a column: what the file has there, but for the identity of the rank."""
+    """Return the expression that is copied into a column: the column itself, except for the identity of the rank."""
     if column.lower() == "guid" and tables.guid is not None:
         return tables.guid_text
     if (base, column.lower()) == ("rocpd_metadata", "value"):

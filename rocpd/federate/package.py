@@ -1,4 +1,4 @@
-"""Writes packages: a folder `NAME.rpdb` whose `index.yaml` lists the files of a job, as AMD's tools do.
+"""Writes packages: a folder `NAME.rpdb` whose `index.yaml` lists the files of a job, as AMD's tools write them.
 
 Lists only files that were opened and identified. A copy is consistent even if the file is being written. Files are
 moved only on request, and moved back if anything fails. Never reads a package: `open/source.py` does.
@@ -118,7 +118,7 @@ def _absolute(path: Path) -> Path:
 def openings_of(session: Federation) -> tuple[Opening, ...]:
     """Return the files of a session, without those whose ranks are all in other files."""
     used = {rank.opening for rank in session.ranks}
-    # In the order of the inputs: which of two ranks with one suffix is the later one stays the same.
+    # In the order of the inputs, so that of two ranks with one suffix the same one stays the later.
     return tuple(opening for opening in session.job.files.openings if opening in used)
 
 
@@ -138,7 +138,7 @@ def copy_files(openings: Sequence[Opening], folder: Path, progress: Progress | N
 
 
 def _names(openings: Sequence[Opening]) -> list[str]:
-    """Return distinct names for one folder: equal ones get the name of their folder as a prefix, then a number."""
+    """Return distinct file names for one folder: equal names get their folder's name as a prefix, then a number."""
     paths = [opening.path for opening in openings]
     lowered = [path.name.lower() for path in paths]
     names: list[str] = []
@@ -201,7 +201,7 @@ def _moved(openings: Sequence[Opening], folder: Path, force: bool, progress: Pro
 
 @contextlib.contextmanager
 def _undone_on_error(folder: Path) -> Iterator[list[tuple[Path, Path]]]:
-    """Yield a list for the moves that were made; they are undone if the block raises, Ctrl-C included."""
+    """Yield a list that collects the moves; they are undone if the block raises, also on Ctrl-C."""
     is_new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
     moves: list[tuple[Path, Path]] = []

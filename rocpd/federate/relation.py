@@ -1,7 +1,7 @@
-"""Tables that SQL can name and no file has, as who adds one writes it: of the whole job, or rank by rank.
+"""Interface of calculated tables, which SQL can name and no file has: of the whole job, or rank by rank.
 
-A `JobRelation` is what a function says of all ranks together; a `RankRelation` is what a function says of one rank, for
-all ranks, one after the other. Never knows one by name: `summary.relations` lists them.
+A function of all ranks together yields the rows of a `JobRelation`; a function of one rank yields those of a
+`RankRelation`, for all ranks, one after the other. Knows no table by name: `summary.relations` lists them.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from rocpd.federate.federation import Federation
 
 Given: TypeAlias = Mapping[str, Value]
-"""The value of each argument, and those of narrowing columns that a statement compares with."""
+"""The value of each argument, and the values that a statement compares narrowing columns with."""
 
-_ROWS = 10_000  # that are Python's values at one time: a rank may have millions
+_ROWS = 10_000  # turned into Python values at a time: a rank may have millions
 _OF_RANK = (
     CalculatedColumn("guid", "", "rank's GUID, as in views"),
     CalculatedColumn("rank", "", "rank number"),
@@ -29,14 +29,14 @@ _OF_RANK = (
 
 
 class Relation(Protocol):
-    """A table, and what calculates it."""
+    """A calculated table, and the function that calculates it."""
 
     @property
     def table(self) -> CalculatedTable:
-        """Its name, columns and arguments."""
+        """The name, columns and arguments of the table."""
 
     def rows(self, session: Federation, given: Given, /) -> Iterable[Row]:
-        """Return its rows in a session; where the job lacks what it needs there are none, and a note says so."""
+        """Return the rows of the table in a session; where the job lacks its data, no rows, and a note says so."""
 
 
 @frozen
@@ -45,7 +45,7 @@ class JobRelation:
 
     Args:
         table: its name, columns and arguments.
-        rows: returns its rows, by the session and what the statement chose.
+        rows: returns its rows, given the session and the values that the statement chose.
     """
 
     table: CalculatedTable
@@ -57,12 +57,12 @@ class RankRelation:
     """A table with the rows of each rank, in the order of ranks; `WHERE rank = 3` reads that rank alone.
 
     Args:
-        name: by which SQL names it.
-        doc: what it holds.
-        columns: those of a rank; `guid`, `rank` and `hostname` follow.
+        name: its name in SQL.
+        doc: description of its rows.
+        columns: the columns that `work` returns; `guid`, `rank` and `hostname` follow.
         work: returns the values of each column, as a list or a numpy array: a module-level function, or a
             `functools.partial` of one; it can be pickled.
-        prepare: returns what `work` takes beside the reader, by name, from all ranks; None: nothing.
+        prepare: returns the further arguments of `work`, by name, from all ranks; None: it has none.
     """
 
     name: str
@@ -73,12 +73,12 @@ class RankRelation:
 
     @property
     def table(self) -> CalculatedTable:
-        """Its name and columns."""
+        """The name and columns of the table."""
         narrowing = ("rank", "guid")
         return CalculatedTable(self.name, self.doc, (*self.columns, *_OF_RANK), narrowing=narrowing, is_large=True)
 
     def rows(self, session: Federation, given: Given) -> Iterator[Row]:
-        """Yield its rows in a session: of one pass of each program, as views have them."""
+        """Yield the rows of the table in a session: of one pass of each program, like views."""
         read = session.in_rows
         wanted = {name: comparable(value) for name, value in given.items()}
         known = {rank.number: {"rank": rank.number, "guid": comparable(rank.guid)} for rank in read.ranks}
@@ -92,6 +92,6 @@ class RankRelation:
 
 
 def _values(column: Any) -> Sequence[Value]:
-    """Return the values of a column as Python's, which SQLite takes."""
+    """Return the values of a column as Python values, which SQLite accepts."""
     values: Sequence[Value] = column.tolist() if hasattr(column, "tolist") else column
     return values

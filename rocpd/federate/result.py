@@ -1,7 +1,7 @@
 """The result of a statement: a cursor over rows, and a Result that becomes rows, Arrow, pandas or text.
 
-Never imports pyarrow or pandas before it is asked for them. Text that is not UTF-8 has its invalid bytes written as
-`\\xNN`, the same in rows, Arrow and pandas.
+Imports pyarrow and pandas only when an answer needs them. Invalid bytes in text that is not UTF-8 become `\\xNN`, the
+same in rows, Arrow and pandas.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 
 _OnError: TypeAlias = Callable[[BaseException], None] | None
 _Again: TypeAlias = Callable[[int], Iterator[Row]] | None
-"""Returns the rows after the first n, whatever their text; None: text must be UTF-8."""
+"""Returns the rows after the first n, whatever bytes their text holds; None: text must be UTF-8."""
 
 _Turn: TypeAlias = AbstractContextManager[object]
 
 _KEYWORDS = ("SELECT", "FROM", "WHERE", "GROUP", "ORDER", "LIMIT", "HAVING", "JOIN", "WITH", "VALUES", "EXPLAIN")
-_CHARACTERS = 60  # of a text at a prompt
+_CHARACTERS = 60  # of a text shown at a prompt
 _ROWS_AT_A_PROMPT, _ROWS_IN_A_NOTEBOOK = 10, 50
 
 _INSTEAD = {
@@ -49,7 +49,7 @@ _INSTEAD = {
     "optype_id": "rocpd_op has the text itself, as opType",
     "kernelname_id": "rocpd_kernelapi has the text itself, as kernelName",
 }
-"""Names that documents of AMD and RPD print and that no table or view has -> where what they stand for is."""
+"""Name that documents of AMD or RPD print, and no table or view has -> where its content is found."""
 
 
 class Rows:
@@ -66,7 +66,7 @@ class Rows:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the columns, as SQLite has them."""
+        """Names of the columns, as SQLite returns them."""
         return tuple(self._names)
 
     def __iter__(self) -> Iterator[Row]:
@@ -93,11 +93,11 @@ class Rows:
 
 
 class Cursor(Rows):
-    """Rows of one or more statements on a connection; `relations` is what they can name, for hints.
+    """Rows of one or more statements on a connection; `relations`: tables and views that they can name, for hints.
 
     Where several threads use the connection, each holds `turn` while SQLite is at work.
 
-    Nothing refers back to it: a cursor that is abandoned half-read is closed at once, not by the garbage collector.
+    Nothing refers back to a cursor: one that is abandoned half-read is closed at once, not by the garbage collector.
     """
 
     def __init__(  # noqa: PLR0913 (a statement, what it runs on, and how its errors read)
@@ -121,7 +121,7 @@ class Cursor(Rows):
             self._cursor.execute(sql, parameters)
 
     def fetchall(self) -> list[Row]:
-        """Return all further rows; in one step if none was read yet, which takes half the time."""
+        """Return all further rows; in one step if no row was read yet, which takes half the time."""
         rows = self._rows
         if not isinstance(rows, Generator) or inspect.getgeneratorstate(rows) != inspect.GEN_CREATED:
             return super().fetchall()
@@ -145,11 +145,11 @@ def _note_columns(names: list[str], cursor: apsw.Cursor, _sql: str, _bindings: o
     return True
 
 
-_IN_A_TURN = 16  # rows: to take turns for each would double what it costs
+_IN_A_TURN = 16  # rows: a turn for each row would double the cost
 
 
 def _stream(cursor: apsw.Cursor, tolerant: _Again, on_error: _OnError, turn: _Turn) -> Iterator[Row]:
-    """Yield the rows of a cursor, the first alone, then more and more in a turn.
+    """Yield the rows of a cursor: the first one in a turn of its own, then more and more in a turn.
 
     If text turns out not to be UTF-8, `tolerant` returns the rows after the first n.
     """
@@ -159,7 +159,7 @@ def _stream(cursor: apsw.Cursor, tolerant: _Again, on_error: _OnError, turn: _Tu
             rows: list[Row] = []
             try:
                 with turn:
-                    rows.extend(itertools.islice(cursor, wanted))  # an error leaves those before it
+                    rows.extend(itertools.islice(cursor, wanted))  # on an error, the rows before it stay
             except Exception as error:
                 yield from rows
                 if not isinstance(error, UnicodeDecodeError):
@@ -174,7 +174,7 @@ def _stream(cursor: apsw.Cursor, tolerant: _Again, on_error: _OnError, turn: _Tu
 
 
 def _again(tolerant: _Again, count: int, error: UnicodeDecodeError) -> Iterator[Row]:
-    """Return the rows after the first `count`, whatever their text; raise an error where it must be exact."""
+    """Return the rows after the first `count`, whatever bytes text holds; raise an error if text must be exact."""
     if not tolerant:
         raise QueryError(f"text that is not UTF-8: {error}") from error
     return tolerant(count)
@@ -183,7 +183,7 @@ def _again(tolerant: _Again, count: int, error: UnicodeDecodeError) -> Iterator[
 def _tolerant(
     connection: apsw.Connection, turn: _Turn, sql: str, parameters: Parameters, columns: Sequence[str], count: int
 ) -> Iterator[Row]:
-    """Run a statement again and yield the rows after the first `count`, text read as bytes: str must be UTF-8."""
+    """Run a statement again and yield the rows after the first `count`; text is read as bytes, as str must be UTF-8."""
     names = [f"c{i}" for i in range(len(columns))]
     items = ", ".join(f"typeof({n}), CASE typeof({n}) WHEN 'text' THEN CAST({n} AS BLOB) ELSE {n} END" for n in names)
     inner = sql.strip().rstrip(";")
@@ -197,7 +197,7 @@ def _tolerant(
 
 
 def decoded(value: object) -> str | None:
-    """Return a cell as text: of bytes where text belongs, those that are no UTF-8 come as `\\xNN`.
+    """Return a cell as text; bytes that are not UTF-8 come as `\\xNN`.
 
     >>> decoded("gemm"), decoded(None), decoded(b"a\\xff"), decoded(3)
     ('gemm', None, 'a\\\\xff', '3')
@@ -214,10 +214,10 @@ class as_query_error:  # noqa: N801 (as `contextlib.suppress`: two for each stat
         self._on_error, self._relations = on_error, relations
 
     def __enter__(self) -> None:
-        """Begin."""
+        """Do nothing."""
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        """Raise what the error is to users."""
+        """Raise the error for users."""
         if isinstance(error, apsw.AuthError):
             raise QueryError(
                 f"refused: this statement would write ({error})",
@@ -230,7 +230,7 @@ class as_query_error:  # noqa: N801 (as `contextlib.suppress`: two for each stat
 
 
 def _hint(message: str, relations: Iterable[str]) -> str | None:
-    """Return a hint for an error of SQLite: names that are near what it does not know, and where to look."""
+    """Return a hint for an error of SQLite: names similar to an unknown one, and where to look."""
     what, _, name = message.partition(": ")
     word = name.rpartition(".")[2]
     if word.lower() in _INSTEAD:
@@ -350,7 +350,7 @@ class Result:
         return write_console(self.columns, iter(self.first(limit + 1) if limit else self.fetchall()), out, limit)
 
     def _write_first(self, out: TextIO, limit: int) -> bool:
-        """Write the first rows for a prompt, which names of kernels must not flood; return whether there were more."""
+        """Write the first rows for a prompt, with long texts shortened; return whether there were more."""
         from rocpd.table.cell import one_line, shorten_apart
         from rocpd.table.human import write_console
 
@@ -402,7 +402,7 @@ class SessionCursor(Rows):
         self._execute = execute
 
     def execute(self, sql: str, parameters: Parameters = None) -> SessionCursor:
-        """Run SQL, as `Session.execute`; the rows are then those of this cursor."""
+        """Run SQL, as `Session.execute`; this cursor then yields its rows."""
         rows = self._execute(sql, parameters)
         self._names = rows.columns
         self._rows = iter(rows)
@@ -413,12 +413,12 @@ _IN_MEMORY = 50_000  # rows
 
 
 def spooled(rows: Iterable[Row], width: int, in_memory: int = _IN_MEMORY) -> Iterator[Row]:
-    """Read all rows now and return an iterator over them; those beyond `in_memory` wait in a temporary file.
+    """Read all rows now and return an iterator over them; rows beyond `in_memory` wait in a temporary file.
 
     Args:
         rows: rows of `width` values.
-        width: columns of a row.
-        in_memory: number of rows.
+        width: number of columns.
+        in_memory: number of rows that stay in memory.
     """
     source = iter(rows)
     first = list(itertools.islice(source, in_memory))

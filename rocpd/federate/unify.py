@@ -1,4 +1,4 @@
-"""Temporary views that make many ranks look like one database; only those that a statement names.
+"""Temporary views that make many ranks look like one database, created when a statement names them.
 
 Never touches the files: the views live in the connection's temp schema. Their text comes from `schema.render`.
 """
@@ -15,7 +15,7 @@ from rocpd.schema.render import RankTables, create_view_text, keyed_text, keyed_
 class Unifier:
     """Creates views over the tables of ranks on a connection when statements first name them.
 
-    `keyed`: those that make grouping by name fast too, which see the first rank.
+    `keyed`: also creates the views that make grouping by name fast; these show the first rank only.
     """
 
     def __init__(self, connection: apsw.Connection, tables: Sequence[RankTables], *, keyed: bool = False) -> None:

@@ -363,7 +363,7 @@ class Federation:
 
     @property
     def alignment(self) -> Alignment:
-        """The offset of each rank's times that aligns all ranks on one time line, and how it is known; noted once."""
+        """The shift of each rank's times that aligns all ranks on one time line, and how it is known; noted once."""
         self._note_alignment()
         return self.job.alignment
 

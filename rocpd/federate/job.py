@@ -155,7 +155,7 @@ class Job:
 
     @cached_property
     def alignment(self) -> Alignment:
-        """The offset of each rank's timestamps that aligns all ranks on one time line [ns].
+        """The shift of each rank's timestamps that aligns all ranks on one time line [ns].
 
         Raises:
             UsageError: an offset is given for a host that no rank ran on.

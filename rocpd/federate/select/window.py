@@ -32,7 +32,7 @@ class Window:
         start, end: `30%` of the trace, absolute nanoseconds (`1071040913789950`), a time from the start (`12.5ms`,
             `+5ms`) or from the end (`-90ms`).
         start_marker, end_marker: text of a marker, or `/regular expression/`; append `#2` for the second match.
-            The window of each rank runs from the start of its own first marker to the end of its own second marker.
+            The window of each rank runs from the start of its own start marker to the end of its own end marker.
         inclusive: an event counts if any part of its time lies in the window; otherwise only if all of it does.
         kernel: regular expression: from the first start to the last end of the kernels that match, over all ranks.
         auto_roi: the same for the kernel with the largest total time.

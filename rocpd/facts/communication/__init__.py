@@ -1,1 +1,1 @@
-"""Communication between ranks: which kernels belong together, when members came, how clocks are apart."""
+"""Communication between ranks: kernels that belong together, arrivals of members, offsets between clocks."""

@@ -1,4 +1,4 @@
-"""Divides things into clusters by their distances, where it is clear that they lie apart. Pure arithmetic."""
+"""Divides items into clusters by their distances, where the clusters are clearly apart. Pure arithmetic."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 
 from rocpd.base import Flags, Floats, Ints
 
-_SURE = 4.0  # standard errors between two mean distances, each about as large as its deviation
+_SURE = 4.0  # standard errors between two mean distances, whose deviations are about as large as they are
 
 
 def is_clear(near: float, far: float, times: int) -> bool:
-    """Whether of two mean distances over so many times one is smaller, and not by chance."""
+    """Whether the first of two mean distances over so many times is smaller, and not by chance."""
     return far > near * (1 + _SURE / math.sqrt(times))
 
 
@@ -36,14 +36,14 @@ def connected(near: Flags) -> list[Ints]:
 
 
 def separated(apart: Floats, times: int, size: int | None = None) -> list[Ints]:
-    """Return clusters of two or more, of which each member is clearly nearer to its own, on average, than to any other.
+    """Return clusters of two or more members, each on average clearly nearer to its own than to any other cluster.
 
-    Where nothing divides them, all are one cluster; nothing is returned where that can't be.
+    Where nothing divides the members, all are one cluster; nothing is returned where they can't be.
 
     Args:
         apart: mean distance of each from each other; infinity for two that can't be in one cluster.
-        times: how many distances each mean is of.
-        size: how many a cluster has at most; None where nobody knows.
+        times: number of distances in each mean.
+        size: largest number of members of a cluster; None if unknown.
 
     >>> apart = np.array([[0, 1, 5, 3], [1, 0, 5, 5], [5, 5, 0, 2], [3, 5, 2, 0.0]])
     >>> [part.tolist() for part in separated(apart, 100)], [part.tolist() for part in separated(apart, 1)]
@@ -65,9 +65,10 @@ def separated(apart: Floats, times: int, size: int | None = None) -> list[Ints]:
 
 
 def _joined(apart: Floats) -> Iterator[list[Ints]]:
-    """Yield ever larger clusters, once none is of one: the two that are nearest to each other, on average, become one.
+    """Yield divisions into ever larger clusters, once no cluster has a single member.
 
-    The distance of each from its nearest is known, as looking for the least of all each time is cubic.
+    Each step joins the two clusters that are nearest on average. The distance of each from its nearest is kept: looking
+    for the least of all each time would be cubic.
     """
     mean = apart + np.diag(np.full(len(apart), np.inf))
     parts, alone = {number: np.array([number]) for number in range(len(apart))}, len(apart)
@@ -91,7 +92,7 @@ def _joined(apart: Floats) -> Iterator[list[Ints]]:
 
 
 def _distances(apart: Floats, parts: list[Ints]) -> tuple[Floats, Floats]:
-    """Return of each member of clusters its mean distance from its own, and from the nearest other one."""
+    """Return for each member its mean distance from its own cluster, and from the nearest other one."""
     of = np.empty(len(apart), np.int64)
     mean = np.empty((len(apart), len(parts)))
     for number, rows in enumerate(parts):

@@ -1,22 +1,22 @@
 """Matches the communication kernels of different ranks that are one collective.
 
-Each agent runs the kernels of a communicator in the same order, so the n-th of a name on one agent is the n-th on every
-other, counted over the whole trace, whatever the window. The communicator is known where the calls name it by a word
-that all ranks share. An address means something in its own process only, and kernels whose calls were not traced have
-none: these go by stream. Their groups are inferred:
+Each agent runs the kernels of a communicator in the same order, so the n-th kernel of a name on one agent is the n-th
+on every other, counted over the whole trace, regardless of the window. The communicator is known where the calls name
+it by a word that all ranks share. An address is meaningful in its own process only, and kernels whose calls were not
+traced have no communicator: these are divided by stream, and their groups are inferred:
 
 1. Candidates are agents that ran equally many kernels of the name, for communicators of equal size where it is known.
-   Of several communicators with equal numbers the i-th that an agent started with is the i-th of the others.
+   Among several communicators with equal numbers, the i-th that an agent started with is the i-th of the others.
 2. On one clock, members run at the same time, in nine of ten collectives: a barrier has all of them inside. They also
-   end together, while groups that do equally much end apart: as far from each other as one of them was late. Those
-   that end as close to each other as members of one do are told apart by whom each waits for (`divisions`).
-3. Groups on different clocks are parts of one when their ends differ by a line, as those of clocks that run evenly do,
-   and by little else. A part with as many members as the communicator has ranks is whole. Of few collectives any ends
-   lie near a line: then clocks with one group each are taken for parts of one.
-4. What is not clear is not matched: a group that is larger than its communicator, members that don't all overlap, two
-   that fit equally well, an agent that is alone. How many kernels that concerns is returned.
+   end together, while groups with equal work end apart, by as much as one of them was late. Groups that end as close to
+   each other as members of one group are separated by the member that each one waits for (`divisions`).
+3. Groups on different clocks are parts of one group when their ends differ by a line, as on clocks that run evenly, and
+   by little else. A part with as many members as the communicator has ranks is whole. The ends of few collectives
+   always lie near a line: then clocks with one group each are taken for parts of one group.
+4. Unclear kernels are not matched: a group larger than its communicator, members that don't all overlap, two groups
+   that fit equally well, an agent that is alone. The number of these kernels is returned.
 
-Groups of which neither ends nor arrivals show that they are several are taken for one where their size is not known.
+Several groups of unknown size are taken for one where neither ends nor arrivals show that they are several.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ _TOLERANCE_NS = 10_000  # by which clocks of the agents of one machine differ
 _ENOUGH = 0.9  # of the collectives; the root of a broadcast may leave before others come
 _FARTHER = 2.0  # times as far apart as others end: not together
 _JITTER_NS = 15_000  # by which the ends of a collective differ on average, at most
-_MOST_APART = 0.5  # of the time in a collective: what ends further apart is none
+_MOST_APART = 0.5  # of the time in a collective: kernels that end further apart are not one
 _LEAST_TO_JOIN = 5  # collectives
-_MANY, _SAMPLE = 64, 64  # of more channels so many collectives, evenly spaced, are compared at first
-_UNCLEAR = 1.25  # times farther or nearer than that: then all collectives are compared
+_MANY, _SAMPLE = 64, 64  # with more channels, so many evenly spaced collectives are compared at first
+_UNCLEAR = 1.25  # times farther or nearer than `_FARTHER`: then all collectives are compared
 
 
 @frozen
@@ -71,21 +71,21 @@ class Channel:
     """Communication kernels of one name that one agent ran for one communicator, in order.
 
     Args:
-        name: kernel.
-        rank, agent: where they ran; `agent` may be `NULL`.
-        communicator: its name in all ranks; None where each rank has its own.
-        size: how many ranks the communicator has, None where unknown.
-        start, end, stream: of all of them, whatever the window and filters [ns of the rank's clock].
-        numbers: which of them count, being in the window and passing the filters.
-        counted: these, with their times as the window cuts them.
-        role: what they do when they send or receive; None for collectives.
-        own: rank of the rank in the communicator, None where unknown.
-        moves: what the kernels move: numbers in `transfers`, one for each; empty where no calls were recorded.
-        transfers: different ones of them, None for unknown.
-        shown: its name, as people see it.
-        order: number of each kernel among all launches of the process, and that of the last launch; empty where calls
-            say what the kernels do.
-        rows: ids of the dispatches, of all of them.
+        name: name of the kernel.
+        rank, agent: where the kernels ran; `agent` may be `NULL`.
+        communicator: name of the communicator in all ranks; None where it has a different one in each rank.
+        size: number of ranks of the communicator, None where unknown.
+        start, end, stream: of all kernels, regardless of window and filters [ns of the rank's clock].
+        numbers: numbers of the kernels that count: they are in the window and pass the filters.
+        counted: the kernels that count, with their times as the window cuts them.
+        role: role of kernels that send or receive; None for collectives.
+        own: number of the rank in the communicator, None where unknown.
+        moves: transfer of each kernel, as a number in `transfers`; empty where no calls were recorded.
+        transfers: the different transfers, None for unknown.
+        shown: name of the kernel, as people see it.
+        order: number of each kernel among all launches of the process, then the number of the last launch; empty where
+            calls say what the kernels do.
+        rows: ids of the dispatches of all kernels.
     """
 
     name: str | None
@@ -111,11 +111,11 @@ class Channel:
 
     @property
     def is_recorded(self) -> bool:
-        """Whether calls say what its kernels are; else a kernel that sends looks like one of a collective."""
+        """Whether calls identify the kernels; else a kernel that sends looks like one of a collective."""
         return self.communicator is not None or self.size is not None or len(self.moves) > 0
 
     def without(self, lost: Ints) -> Channel:
-        """Return the same without the kernels of these numbers."""
+        """Return the channel without the kernels of these numbers."""
         kept = np.delete(np.arange(len(self)), lost)
         counts = np.isin(self.numbers, kept)
         columns = {name: getattr(self, name) for name in ("start", "end", "stream", "moves", "order", "rows")}
@@ -128,11 +128,11 @@ class Channel:
 
 
 Group = tuple[Channel, ...]
-"""Channels of one communicator: the n-th kernels of all of them are one collective."""
+"""Channels of one communicator: the n-th kernels of all channels are one collective."""
 
 
 def is_shared(communicator: str) -> bool:
-    """Whether a word names the communicator in all ranks; an address is one of the rank's own process.
+    """Whether a word names the communicator in all ranks; an address belongs to the rank's own process.
 
     >>> is_shared("tensor parallel"), is_shared("0x7f2a40000000"), is_shared("(nil)")
     (True, False, False)
@@ -143,12 +143,12 @@ def is_shared(communicator: str) -> bool:
 def match(
     channels: Iterable[Channel], clocks: Mapping[int, int], nodes: Mapping[int, int] | None = None
 ) -> tuple[list[Group], Counter[str]]:
-    """Put channels of collectives into groups; also return why how many kernels that count are in none.
+    """Return groups of channels of collectives, and reason -> number of counted kernels that are in no group.
 
     Args:
-        channels: those of all ranks; what sends and receives is left out (`rocpd.facts.communication.transfers`).
+        channels: channels of all ranks; those that send or receive are left out (`communication.transfers`).
         clocks: rank -> number of its clock, or of the line of time that it is laid on.
-        nodes: rank -> number of its clock before it was laid on a line; None: the same.
+        nodes: rank -> number of its clock before it was laid on a line; None: as in `clocks`.
     """
     alike: dict[tuple[object, ...], list[Channel]] = {}
     seen: Counter[tuple[object, ...]] = Counter()
@@ -181,10 +181,11 @@ BOTH = "groups in nodes and groups across nodes fit equally well"
 def _readings(
     by_kind: Mapping[tuple[object, ...], Sequence[Group]], clocks: Mapping[int, int]
 ) -> set[tuple[object, ...]]:
-    """Return the kinds of channels whose groups may as well lie across clocks as on each.
+    """Return the kinds of channels whose groups may lie across clocks as well as on each clock.
 
-    Ranks that share the data of tensor parallel groups, one a clock, come and go with these: where sizes are unknown,
-    both look like groups of one clock. Two communicators of the same ranks on several clocks are taken for that.
+    Data parallel ranks, one per clock, arrive and leave together with the tensor parallel groups on their clocks: where
+    sizes are unknown, both look like groups of one clock. Two communicators of the same ranks on several clocks are
+    taken for such a case.
     """
     alike: dict[object, list[tuple[object, ...]]] = {}
     for kind, groups in by_kind.items():
@@ -212,25 +213,25 @@ def _groups(members: Sequence[Channel], clocks: Mapping[int, int]) -> Iterator[G
 
 
 def _may_be_one(group: Group) -> bool:
-    """Whether no two of a group have the same number in their communicator."""
+    """Whether no two members of a group have the same number in their communicator."""
     numbers = [member.own for member in group if member.own is not None]
     return len(set(numbers)) == len(numbers)
 
 
 def _in_rank_order(members: Sequence[Channel], clocks: Mapping[int, int]) -> list[Group]:
-    """Return the groups of a mesh of ranks; nothing where members of one clock do not run at the same time.
+    """Return the groups of a mesh of ranks; nothing where members on one clock do not run at the same time.
 
-    A barrier has all of them inside.
+    They would, as a barrier has all members inside.
     """
     groups = mesh_of(members)
     return groups if all(run_together(group, clocks) for group in groups) else []
 
 
 def mesh_of(members: Sequence[Channel]) -> list[Group]:
-    """Return the groups of a mesh of ranks in their order, where calls number each rank in its communicator.
+    """Return the groups of a mesh of ranks, in rank order, where calls number each rank in its communicator.
 
-    Two with one number are in different communicators, and the i-th ranks of all numbers in one. Nothing where the
-    numbers are no mesh.
+    Two ranks with one number are in different communicators; the i-th ranks of all numbers are in one communicator.
+    Nothing where the numbers are no mesh.
     """
     by_number = by_key((member.own, member) for member in members)
     if set(by_number) != set(range(members[0].size or 0)) or len({len(each) for each in by_number.values()}) > 1:
@@ -251,9 +252,9 @@ def run_together(group: Group, clocks: Mapping[int, int]) -> bool:
 
 
 def _together(members: Sequence[Channel], size: int | None) -> list[Group]:
-    """Split channels of one clock by which run at the same time and end together.
+    """Return groups of channels on one clock that run at the same time and end together.
 
-    Channels that do so with some of a part only are in none.
+    Channels that do so with only some members of a group are in no group.
     """
     start, end = (np.array([getattr(member, side) for member in members]) for side in ("start", "end"))
     count, times = start.shape
@@ -274,12 +275,12 @@ def _together(members: Sequence[Channel], size: int | None) -> list[Group]:
 
 
 def _parts(apart: Floats, start: Ints, end: Ints, size: int | None) -> Iterator[Ints]:
-    """Yield which channels are near each other and no others; else how those that hang together are divided, if at all.
+    """Yield rows of channels that are near each other and no others; connected channels are divided, if possible.
 
     Args:
-        apart: how far from each other channels end, infinity for two that are not together.
-        start, end: of the kernels (columns) of each channel (row).
-        size: how many ranks the communicators have, None where unknown.
+        apart: distance between the ends of channels [ns], infinity for two that are not together.
+        start, end: of the kernels (columns) of each channel (row) [ns].
+        size: number of ranks of the communicators, None where unknown.
     """
     near = np.isfinite(apart) & _near(apart, _FARTHER)
     for rows in connected(near):
@@ -293,7 +294,7 @@ def _parts(apart: Floats, start: Ints, end: Ints, size: int | None) -> Iterator[
 
 
 def _near(apart: Floats, farther: float) -> Flags:
-    """Whether channels end so many times as far apart as from the next one, at most."""
+    """Whether two channels end at most `farther` times as far apart as from their nearest ones."""
     alone = np.where(np.eye(len(apart), dtype=bool), np.inf, apart).min(1, initial=np.inf)
     near: Flags = apart <= np.maximum(farther * np.maximum(alone[:, None], alone), _TOLERANCE_NS)
     return near
@@ -322,7 +323,7 @@ def _joined(by_clock: Sequence[Sequence[Group]], size: int | None) -> list[Group
 
 
 def _fitting(parts: Sequence[Group], groups: Sequence[Sequence[Group]], size: int | None) -> dict[int, int]:
-    """Return part -> the group of other clocks that it is of, for parts of one clock; none where it isn't clear."""
+    """Return part -> its group on other clocks, for the parts of one clock; without parts where it isn't clear."""
     if not groups:
         return {}
     distance = np.full((len(parts), len(groups)), np.inf)
@@ -340,7 +341,7 @@ def _fitting(parts: Sequence[Group], groups: Sequence[Sequence[Group]], size: in
 
 
 def _distance_of(first: Group, second: Group) -> float:
-    """Return how far apart two parts on different clocks end [ns]; infinity when they are of no one group."""
+    """Return the distance between the ends of two parts on different clocks [ns]; infinity if they are no group."""
     start, end = (
         [np.mean([getattr(member, side) for member in part], axis=0) for part in (first, second)]
         for side in ("start", "end")
@@ -355,7 +356,7 @@ def _distance_of(first: Group, second: Group) -> float:
 
 
 def end_apart(first: Channel, second: Channel, *, is_one_clock: bool) -> float:
-    """Return how far apart two channels end [ns]; infinity when they are not at the same time, or end too far apart."""
+    """Return the distance between the ends of two channels [ns]; infinity if it is too large or they don't overlap."""
     if not is_one_clock:
         return _distance_of((first,), (second,)) if len(first) >= _LEAST_TO_JOIN else math.inf
     latest, earliest = np.maximum(first.start, second.start), np.minimum(first.end, second.end)
@@ -371,7 +372,7 @@ def _distance(apart: Ints | Floats) -> float:
 
 
 def _distances(apart: Ints | Floats) -> Floats:
-    """Return the same for each row."""
+    """Return the mean distance of each row without the largest tenth."""
     kept = max(1, math.ceil(_ENOUGH * apart.shape[1]))
     distances = np.abs(apart)
     if kept < apart.shape[1]:
@@ -381,13 +382,13 @@ def _distances(apart: Ints | Floats) -> Floats:
 
 
 def _overlap(latest: Ints, earliest: Ints) -> Flags:
-    """Whether what each row has is at the same time, mostly."""
+    """Whether the kernels of each row mostly run at the same time."""
     overlap: Flags = (latest - earliest <= _TOLERANCE_NS).mean(1) >= _ENOUGH
     return overlap
 
 
 def listed(numbers: Sequence[int], most: int | None = None) -> str:
-    """Write ascending numbers in short, of many the first ones where people read them.
+    """Return ascending numbers as a short text; `most`: number of ranges to write at most, for people.
 
     >>> listed([0, 1, 2, 5]), listed([0, 2, 4, 6], most=2)
     ('0-2,5', '0,2 …')

@@ -1,4 +1,4 @@
-"""Reads the communication kernels of one rank: its channels, and what its RCCL calls say of each kernel.
+"""Reads the communication kernels of one rank: its channels, and the RCCL calls that launched each kernel.
 
 The call that launched the kernel lies inside an RCCL call of the same thread, whose argument `comm` is the
 communicator. Calls between ncclGroupStart and ncclGroupEnd launch at the end of the group: the communicator is known
@@ -52,16 +52,16 @@ _NAMES = ", ".join(f"'{name}'" for name in ARGUMENTS)
 _ARGS = f"""
 SELECT event_id, name, value FROM rocpd_arg
 WHERE event_id IN (SELECT value FROM json_each(?)) AND name IN ({_NAMES})"""
-_FUNCTION = re.compile("nccl[A-Z]")  # of RCCL; ranges of PyTorch have other names, and an argument says which
+_FUNCTION = re.compile("nccl[A-Z]")  # of RCCL; ranges of PyTorch have other names, and name it in an argument
 _ORDER = """
 SELECT id, dispatch_id FROM rocpd_kernel_dispatch WHERE id IN (SELECT value FROM json_each(?))"""
 _LAST = "SELECT MAX(dispatch_id) FROM rocpd_kernel_dispatch"
-_LOST_IN = 10  # of so many kernels of a stream one may have lost its call
-_AROUND = 3  # kernels on each side, that say which one between them is
+_LOST_IN = 10  # one of so many kernels of a stream may have lost its call
+_AROUND = 3  # kernels on each side identify the one between them
 
 
 class Communication(NamedTuple):
-    """A channel; of each of its kernels that count the queue, and what it does as a number in `transfers`."""
+    """A channel; for each kernel that counts, its queue, and its transfer as a number in `transfers`."""
 
     channel: Channel
     queues: Ints
@@ -73,7 +73,7 @@ _COMMUNICATION = Fact("communication", 2, (Communication, Channel, Communication
 
 
 def communication(reader: RankReader) -> list[Communication]:
-    """Return the channels of one rank; they are not to be changed."""
+    """Return the channels of one rank; do not change them."""
     return reader.once(_COMMUNICATION.of(reader.rank.number), lambda: _communication(reader))
 
 
@@ -95,14 +95,14 @@ def _communication(reader: RankReader) -> list[Communication]:
 
 
 def communication_of(channel: Channel, queues: Ints) -> Communication:
-    """Return a channel, given the queues of its kernels that count, with what each of these does."""
+    """Return a channel with the transfers of its kernels that count; `queues`: their queues."""
     transfers = None if channel.role else transfer_of(channel.name, ()), *channel.transfers[1:]
     codes = channel.moves[channel.numbers] if len(channel.moves) else np.zeros(len(channel.numbers), np.int64)
     return Communication(channel, queues, codes, transfers)
 
 
 def _kernels(reader: RankReader, wanted: Mapping[int, str | None], names: Names) -> tuple[CommunicationKernels, Ints]:
-    """Return the dispatches of some kernels that have valid times, and their queues."""
+    """Return the dispatches of some kernels with valid times, and their queues."""
     sql = _KERNELS.format(", ".join(map(str, wanted)))
     row, start, end, agent, stream, queue, kernel = columns(reader, "rocpd_kernel_dispatch", sql, _COLUMNS)
     valid = valid_times(start, end).nonzero()[0]
@@ -123,10 +123,10 @@ class RcclLaunches:
 
     Args:
         kernels: ids of the dispatches, in order.
-        at: what launched each, as a number in `different`.
-        different: all that launched some, those first of which nothing is known.
+        at: launch of each dispatch, as an index into `different`.
+        different: the different launches; the first stands for unknown ones.
         sizes: communicator -> number of its ranks.
-        own: communicator -> which of these the rank is.
+        own: communicator -> number of the rank in it.
     """
 
     kernels: Ints
@@ -136,32 +136,32 @@ class RcclLaunches:
     own: Mapping[str, int] = field(default_factory=dict)
 
     def of(self, rows: Ints) -> Ints:
-        """Return what launched dispatches, as numbers in `different`."""
+        """Return the launch of each dispatch, as an index into `different`."""
         return self.at[np.searchsorted(self.kernels, rows)]
 
     @property
     def is_known(self) -> bool:
-        """Whether it is known where some were launched."""
+        """Whether the launch of some dispatches is known."""
         return len(self.different) > 1
 
     @property
     def with_communicator(self) -> int:
-        """How many dispatches have a known communicator."""
+        """Number of dispatches with a known communicator."""
         return int(np.array([each.communicator is not None for each in self.different])[self.at].sum())
 
     def size(self, number: int) -> int | None:
-        """Return the number of ranks of the communicator of something that launched; None: unknown."""
+        """Return the number of ranks of the communicator of a launch; None: unknown."""
         return self.sizes.get(self.different[number].communicator or "")
 
 
 @dataclass
 class _Thread:
-    """The RCCL calls of one thread in order: start and end [ns], the call around each, and what they carry out.
+    """The RCCL calls of one thread in order: start and end [ns], the call around each, and the calls it carries out.
 
     Args:
-        launches: when calls of the thread launched kernels, in order [ns].
+        launches: times at which calls of the thread launched kernels, in order [ns].
         opened: calls that run when the next one starts.
-        groups: of each group around the next call what it is to carry out.
+        groups: for each group around the next call, the calls that it will carry out.
     """
 
     launches: Sequence[int] = ()
@@ -173,7 +173,7 @@ class _Thread:
     groups: list[list[RcclCall]] = field(default_factory=list)
 
     def add(self, start: int, end: int, calls: tuple[RcclCall, ...]) -> None:
-        """Add a call, in order, as all that it carries out alone; the end of a group carries out all calls of it."""
+        """Add the next call, given as all that it carries out; the end of a group carries out all calls in it."""
         (call,) = calls
         if call.name == GROUP_START:
             self.groups.append([])
@@ -191,9 +191,9 @@ class _Thread:
         self.calls.append(calls)
 
     def _ended(self, start: int, end: int) -> tuple[RcclCall, ...]:
-        """Return what the end of a group carries out, as one in another group does for that one.
+        """Return the calls that the end of a group carries out; a nested group passes them to the outer one.
 
-        A kernel is launched by the outermost end alone: groups around one that launches have lost their own end.
+        Only the outermost end launches a kernel: groups around one that launches have lost their own end.
         """
         ended = self.groups.pop() if self.groups else []
         launched = bisect_left(self.launches, start)
@@ -204,7 +204,7 @@ class _Thread:
         return tuple(ended)
 
     def at(self, time: int) -> Iterator[tuple[RcclCall, ...]]:
-        """Yield what the calls that are running at a time [ns] carry out, the innermost first."""
+        """Yield the calls that each call running at a time [ns] carries out, the innermost first."""
         call = bisect_right(self.starts, time) - 1
         while call >= 0:
             if self.ends[call] >= time:
@@ -213,7 +213,7 @@ class _Thread:
 
 
 def launches(reader: RankReader, kernels: Ints) -> RcclLaunches:
-    """Return what the RCCL calls of a rank say of dispatches; it is not to be changed.
+    """Return the launches of dispatches by RCCL calls of a rank; do not change the result.
 
     Args:
         reader: reads all rows of the rank.
@@ -225,7 +225,7 @@ def launches(reader: RankReader, kernels: Ints) -> RcclLaunches:
 
 
 def with_communicator(reader: RankReader, kernels: Ints) -> int:
-    """Return how many of some dispatches have a known communicator; arguments as for `launches`."""
+    """Return the number of dispatches with a known communicator; arguments as for `launches`."""
     return launches(reader.whole(), kernels).with_communicator
 
 
@@ -260,13 +260,13 @@ def _launches(reader: RankReader, kernels: Ints) -> RcclLaunches:
 
 
 def _launched_by(running: Sequence[tuple[RcclCall, ...]]) -> LaunchedBy:
-    """Return what launches a kernel while calls run, the innermost first."""
+    """Return the launch of a kernel while calls run, the innermost first."""
     words = {call.communicator for call in running[0] if call.communicator} if running else set()
     return LaunchedBy(words.pop() if len(words) == 1 else None, _carried_out(running))
 
 
 def _arguments(reader: RankReader, events: Sequence[int]) -> dict[int, Mapping[str, str]]:
-    """Return event -> arguments by name; equal ones are the same object, for what is derived of it to be known."""
+    """Return event -> arguments by name; equal ones are the same object, so that results for it are found again."""
     pairs = by_key(
         (event, (name, value if value.__class__ is str else as_text(value) or ""))
         for event, name, value in reader.rows(_ARGS, (json.dumps(events),))
@@ -286,7 +286,7 @@ def _carried_out(running: Sequence[tuple[RcclCall, ...]]) -> tuple[RcclCall, ...
 
 
 def _launching_calls(reader: RankReader, kernels: Ints) -> tuple[Ints, Ints, Ints]:
-    """Return the dispatches whose call is recorded, when it started [ns], and its thread."""
+    """Return the dispatches whose launching call is recorded, the start of that call [ns], and its thread."""
     ids, stack = columns(reader, "rocpd_kernel_dispatch", statement("kernels"), ("id", "stack"))
     rows, is_known = find_rows(ids, kernels)
     regions, call, _ = calls_of(RankReading.of(reader, {}), np.where(is_known, stack[rows], NULL))
@@ -297,7 +297,7 @@ def _launching_calls(reader: RankReader, kernels: Ints) -> tuple[Ints, Ints, Int
 def _threads(
     regions: Iterable[Row], of_calls: Mapping[int, Mapping[str, str]], launched: Mapping[int, Sequence[int]]
 ) -> dict[int, _Thread]:
-    """Return the RCCL calls of each thread; `launched`: when its calls launched kernels [ns]."""
+    """Return the RCCL calls of each thread; `launched`: times at which its calls launched kernels [ns]."""
     threads: dict[int, _Thread] = {}
     known: dict[tuple[str, int], tuple[RcclCall, ...]] = {}
     nothing: Mapping[str, str] = {}
@@ -316,7 +316,7 @@ def _threads(
 
 
 def _made(calls: Iterable[Mapping[str, str]], names: Sequence[str]) -> dict[str, int]:
-    """Return communicator -> a number that the calls that made it were given, under one of these names."""
+    """Return communicator -> the argument of one of these names in the calls that created it."""
     numbers = {}
     for arguments in calls:
         communicator = arguments.get("newcomm") or arguments.get("comm")
@@ -338,9 +338,9 @@ def channels(
     Args:
         reader: reads all rows of the rank.
         names: full names of kernels.
-        recorded: all of the rank, in order of start and id.
-        counted: those that count.
-        launched: what calls say of them.
+        recorded: all communication kernels of the rank, in order of start and id.
+        counted: the kernels that count.
+        launched: their launches by RCCL calls.
     """
     words = Names()
     at = launched.of(recorded.row)
@@ -379,10 +379,10 @@ def channels(
 
 
 def _filled(codes: Ints, roles: Ints, kernels: CommunicationKernels, unknown: int) -> tuple[Ints, Ints]:
-    """Return communicators and roles of kernels, where few of a stream are unknown those that repeat at such a place.
+    """Return communicators and roles of kernels, with the few unknown ones of a stream filled in from their neighbours.
 
-    A call that was lost says nothing of its kernel; those before and after it on the stream say which it is, where the
-    same ones have only one kind between them elsewhere: one on each side, else two, else three.
+    Nothing is known of a kernel whose call was lost. The kernels before and after it on the stream identify it, if
+    elsewhere the same neighbours have only one kind of kernel between them: one on each side, else two, else three.
     """
     codes, roles = codes.copy(), roles.copy()
     for _, rows in grouped([kernels.agent, kernels.stream, kernels.name]):
@@ -403,12 +403,12 @@ _Kind = tuple[int, int]
 
 
 def _around(kinds: Sequence[_Kind], at: int, width: int) -> tuple[Sequence[_Kind], Sequence[_Kind]]:
-    """Return so many kinds before and after a place, fewer at the ends."""
+    """Return `width` kinds before and after a place, fewer at the ends."""
     return tuple(kinds[max(0, at - width) : at]), tuple(kinds[at + 1 : at + 1 + width])
 
 
 def _between(kinds: Sequence[_Kind], width: int, unknown: int) -> dict[object, set[_Kind]]:
-    """Return which known kinds lie between the same ones."""
+    """Return neighbours, as `_around` returns them -> the known kinds between them."""
     between: dict[object, set[_Kind]] = {}
     for at, kind in enumerate(kinds):
         if kind[0] != unknown:
@@ -417,14 +417,14 @@ def _between(kinds: Sequence[_Kind], width: int, unknown: int) -> dict[object, s
 
 
 def _order(reader: RankReader, rows: Ints) -> tuple[dict[int, int], int]:
-    """Return dispatch -> its number among all launches of the process, and the last of these numbers."""
+    """Return dispatch -> its number among all launches of the process, and the last number of all."""
     numbered = reader.rows(_ORDER, (json.dumps(rows.tolist()),))
     ((last,),) = reader.rows(_LAST)
     return {row: number(order) for row, order in numbered}, number(last)
 
 
 def _moves(name: str | None, at: Ints, launched: RcclLaunches) -> tuple[Ints, tuple[Transfer | None, ...]]:
-    """Return what dispatches of a name move, as numbers in a list of all different things; `at`: what launched each."""
+    """Return the transfer of each dispatch of a name, as an index into the different ones; `at`: launch of each."""
     if not launched.is_known:
         return np.zeros(0, np.int64), ()
     known: dict[Transfer | None, int] = {None: 0}
@@ -439,7 +439,7 @@ def _moves(name: str | None, at: Ints, launched: RcclLaunches) -> tuple[Ints, tu
 def _roles(
     names: Sequence[str | None], name: Ints, at: Ints, launched: RcclLaunches
 ) -> tuple[list[SendRole | None], Ints]:
-    """Return what kernels that are no collectives do, and for each kernel the number of what it does in that list."""
+    """Return the different roles, None for collectives, and for each kernel the index of its role in that list."""
     known: dict[SendRole | None, int] = {None: 0}
 
     def code(both: int) -> int:
@@ -452,7 +452,7 @@ def _roles(
 
 
 def _per_number(numbers: Ints, function: Callable[[int], int]) -> Ints:
-    """Return `function(number)` for each number; it is called once each, in the order in which they come first."""
+    """Return `function(number)` for each number; it is called once per different one, in order of first appearance."""
     at = numbered(numbers)
     first = first_of(at)
     order = np.argsort(first)

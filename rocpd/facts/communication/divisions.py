@@ -1,7 +1,7 @@
-"""Divides ranks into groups of equal size by whose arrival explains when each of them leaves. Pure arithmetic.
+"""Divides ranks into groups of equal size so that arrivals in a group explain when its members leave. Pure arithmetic.
 
-Nobody leaves a collective before the last member has come, and all leave soon after. So of the ways to divide ranks,
-the true one leaves least unexplained, even where groups run in step and end no further apart than members of one do.
+Nobody leaves a collective before the last member has come, and all leave soon after. So of all ways to divide ranks,
+the true one leaves least unexplained, even where groups run in step and end no further apart than members of a group.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ Division = tuple[tuple[int, ...], ...]
 
 _FEWEST, _MOST = 12, 256  # collectives that are compared, evenly spaced
 _MOST_RANKS = 32
-_FEW_RANKS = 8  # of which every division is tried
-_CHANCE = 0.001  # that a division is taken that is none
+_FEW_RANKS = 8  # so many are divided in every way
+_CHANCE = 0.001  # that a wrong division is taken
 
 
 def divide(start: Ints, end: Ints, size: int | None = None) -> list[Ints]:
-    """Return the rows of each group; nothing where no division is clearly better than all others, or each is alone.
+    """Return the rows of each group; nothing where no division is clearly best, or where each rank would be alone.
 
     Args:
         start, end: of the collectives (columns) of each rank (row) [ns].
-        size: how many ranks a group has, of which others may be on other machines; None where nobody knows.
+        size: number of ranks of a group, some of which may be on other machines; None where unknown.
 
     >>> came = np.array([[0, 9, 0, 5] * 9, [6, 0, 0, 0] * 9, [0, 0, 8, 0] * 9, [0, 0, 0, 7] * 9])
     >>> left = 20 + np.repeat([came[:2].max(0), came[2:].max(0)], 2, axis=0)
@@ -45,14 +45,14 @@ def divide(start: Ints, end: Ints, size: int | None = None) -> list[Ints]:
     if len(costs) < 2:
         return []
     best = _improved(came, left, costs) if ranks > _FEW_RANKS else _cheapest(costs)
-    sure = math.sqrt(2 * math.log(len(costs) / _CHANCE))  # standard errors that chance reaches in none of so many
+    sure = math.sqrt(2 * math.log(len(costs) / _CHANCE))  # standard errors that chance reaches in none of the divisions
     more = (cost - costs[best] for division, cost in costs.items() if division != best)
     is_clear = all(each.mean() > sure * each.std(ddof=1) / math.sqrt(len(sample)) for each in more)
     return [np.array(rows) for rows in best] if is_clear and len(best) < ranks else []
 
 
 def _divisions(ranks: int, size: int | None) -> Iterator[Division]:
-    """Yield ways to divide ranks: of a few every one, of more those by their numbers, as layouts have them."""
+    """Yield ways to divide ranks: all ways for few ranks, else those by rank numbers that layouts use."""
     for width in range(1, min(ranks, size or ranks) + 1):
         if ranks % width == 0:
             ways = _every(tuple(range(ranks)), width) if ranks <= _FEW_RANKS else _by_numbers(ranks, width)
@@ -83,7 +83,7 @@ def _by_numbers(ranks: int, size: int) -> Iterator[Division]:
 
 
 def _improved(came: Floats, left: Floats, costs: dict[Division, Floats]) -> Division:
-    """Return the cheapest division that exchanging two ranks does not make cheaper; `costs` gets all that are tried."""
+    """Return a division that exchanging two ranks makes no cheaper; `costs` gets the cost of all tried divisions."""
     while True:
         best = _cheapest(costs)
         for division in _exchanged(best):
@@ -108,9 +108,10 @@ def _cheapest(costs: dict[Division, Floats]) -> Division:
 
 
 def _unexplained(came: Floats, left: Floats, division: Division) -> Floats:
-    """Return how far from its usual time after the last arrival of its group each rank leaves, added up [ns].
+    """Return for each collective the unexplained time of its ranks, added up [ns].
 
-    How long a collective takes differs from one to the next, alike for all groups.
+    A rank leaves at its usual time after the last arrival of its group; the distance from that time is unexplained. The
+    duration of a collective may differ from one to the next, equally for all groups.
     """
     rest = np.empty_like(left)
     for rows in map(list, division):

@@ -1,7 +1,7 @@
-"""Exposed communication: for how much of it ranks wait for others, and what is left for the transfer itself.
+"""Divides exposed communication into the time in which ranks wait for others, and the transfer itself.
 
-What runs meanwhile says which time is exposed (`rocpd.facts.agent_time`); when members came says how long each kernel
-waits from its start. Never decides which kernels belong together.
+`rocpd.facts.agent_time` finds the exposed time, in which nothing computes; arrivals of members give the wait of each
+kernel from its start. Never decides which kernels belong together.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class ExposedPieces(NamedTuple):
 
 
 class ChannelWaits(NamedTuple):
-    """How long each kernel of a channel waits for the last member [ns], and whether all members were read."""
+    """The wait of each kernel of a channel for the last member [ns], and whether all members were read."""
 
     times: Ints
     is_whole: bool
@@ -44,12 +44,12 @@ Waits: TypeAlias = Mapping[int, ChannelWaits]
 
 
 def waits_of(groups: Iterable[Group], pairs: Iterable[Partners], clocks: Clocks) -> Waits:
-    """Return how long kernels wait from their start.
+    """Return the waits of kernels from their start.
 
     Args:
-        groups: channels of one communicator each, those of collectives.
+        groups: groups of channels of one communicator that run collectives.
         pairs: channels of two ranks that send to each other.
-        clocks: which times of the ranks compare.
+        clocks: the clocks of the ranks, and which of them compare.
     """
     waits: dict[int, ChannelWaits] = {}
     for group in (*groups, *((pair.sender, pair.receiver) for pair in pairs)):
@@ -62,9 +62,9 @@ def waits_of(groups: Iterable[Group], pairs: Iterable[Partners], clocks: Clocks)
 
 
 def waited(pieces: ExposedPieces, channels: Sequence[Channel], waits: Waits) -> tuple[Ints, Ints]:
-    """Return how long a rank waits in each piece, and for how long it may wait or not, as nothing is known [ns].
+    """Return the wait of a rank in each piece, and the time that may be a wait or not, as it is unknown [ns].
 
-    The rest is transfer. Where members are left out, what looks like transfer may be waiting for these.
+    The rest is transfer. Where members are left out, time that looks like transfer may be a wait for them.
     """
     until, is_whole = pieces.start.copy(), np.zeros(len(pieces.row), bool)
     for channel in channels:

@@ -1,11 +1,11 @@
-"""Matches the communication kernels of a job, by one line of time where its collectives say how far clocks are apart.
+"""Matches the communication kernels of a job, on one line of time where collectives give the offsets between clocks.
 
-By one line it shows which ranks end together; by several clocks, groups of different machines may look like one.
+On one line, kernels of one collective end together; on several clocks, groups of different machines may look like one.
 
-A recorder loses single rows, and the n-th kernel of a channel belongs to the n-th of others, so that one kernel that
-was lost would part all of them. Channels that lack a few are joined to those that they communicate with by their times:
-the others run without a partner there, and are left out as well. A channel whose size was lost joins those that it runs
-with.
+A recorder loses single rows, and the n-th kernel of a channel belongs to the n-th kernels of other channels, so that
+one lost kernel would separate all later ones. Channels that lack a few kernels are joined by their times to the
+channels that they communicate with: these have no partner at the lost ones, which are left out there as well. A channel
+whose size was lost joins the channels that it runs with.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from rocpd.federate.select.align import UNSHIFTED, Shift
 LACKING = "a rank lacks its part"
 
 _MOST = 3  # kernels that a channel may lack
-_SHARE = 10  # of so many kernels one
-_ALONE = 16  # channels of a kind, more of which are not alone by what was lost
+_SHARE = 10  # one of so many kernels
+_ALONE = 16  # channels of a kind: if more are alone, lost kernels are not the reason
 CLOCK_NS = 1_000
-"""By which clocks of the GPUs of a machine differ [ns]."""
+"""Difference between clocks of the GPUs of a machine [ns]."""
 
 _ON_ONE_LINE = ("reference", "collectives")
 
 
 @frozen
 class _Fit:
-    """A kernel that a channel may join.
+    """A group, or another channel, that a channel may join.
 
     Args:
-        number: of the group; -1: another channel that is alone.
-        members: the channels there.
-        lacks: which of their kernels it lacks.
-        apart: how far apart the others end [ns].
+        number: number of the group; -1: another channel that is alone.
+        members: the channels of the group.
+        lacks: numbers of their kernels that the channel lacks.
+        apart: distance between the ends of the other kernels [ns].
     """
 
     number: int
@@ -54,13 +54,13 @@ class _Fit:
 
 
 def evened(channels: Sequence[Channel], recorded: dict[int, Channel]) -> tuple[list[Channel], int]:
-    """Return channels of which those of one communicator have equally many kernels; and how many that count were cut.
+    """Return channels with equally many kernels for one communicator, and the number of counted kernels cut for that.
 
-    By the numbers that ranks have in their communicators, as `mesh_of` has it.
+    Goes by the numbers of ranks in their communicators, as `mesh_of`.
 
     Args:
-        channels: those of all ranks.
-        recorded: `id` of a channel -> the same with times as recorded; those of new channels are added.
+        channels: channels of all ranks.
+        recorded: `id` of a channel -> the same channel with times as recorded; new channels are added.
     """
     in_order = sorted(channels, key=lambda each: (each.rank, each.agent))
     cut: dict[int, Channel] = {}
@@ -73,7 +73,7 @@ def evened(channels: Sequence[Channel], recorded: dict[int, Channel]) -> tuple[l
 
 
 def _short_in_groups(channels: Iterable[Channel]) -> Iterator[tuple[Channel, Group]]:
-    """Yield the one channel of a group that is shorter than most, with the others."""
+    """Yield the channel of a group that is shorter than most, if there is exactly one, with the others."""
     unnamed = (each for each in channels if each.role is None and each.own is not None and each.communicator is None)
     for alike in by_key(((each.name, each.size), each) for each in unnamed).values():
         (most, count), *others = Counter(map(len, alike)).most_common()
@@ -86,9 +86,9 @@ def _short_in_groups(channels: Iterable[Channel]) -> Iterator[tuple[Channel, Gro
 
 
 def _short_in_pairs(channels: Iterable[Channel]) -> Iterator[tuple[Channel, Group]]:
-    """Yield the shorter channel of two that send and receive, with the other, where most such pairs are even.
+    """Yield the shorter channel of a pair that sends and receives, with the other, where most pairs are even.
 
-    The i-th rank of a number that sends to another number is the partner of the i-th one that receives there.
+    The i-th rank with a number that sends to another number is the partner of the i-th rank that receives there.
     """
     kinds = by_key(((channel.name, channel.communicator, channel.size), channel) for channel in channels)
     for senders, receivers in (both for alike in kinds.values() for both in ways(alike).values()):
@@ -104,7 +104,7 @@ def _may_lack(channel: Channel) -> int:
 
 
 def _without(member: Channel, lacks: Ints, recorded: dict[int, Channel]) -> Channel:
-    """Return a channel without kernels that others lack, which is known by its recorded times, too."""
+    """Return a channel without kernels that another lacks, and add it to `recorded`."""
     if not len(lacks):
         return member
     kept = member.without(lacks)
@@ -114,13 +114,13 @@ def _without(member: Channel, lacks: Ints, recorded: dict[int, Channel]) -> Chan
 
 @frozen
 class Rejoining:
-    """Joins what is alone to groups and pairs.
+    """Joins channels that are alone to groups and pairs.
 
     Args:
-        groups, pairs: what is matched; changed in place.
-        lost: why how many kernels that count are in neither; changed in place.
+        groups, pairs: the matched channels; changed in place.
+        lost: reason -> number of counted kernels that are in neither; changed in place.
         lines: rank -> number of its line of time.
-        recorded: `id` of a channel -> the same with times as recorded; those of new channels are added.
+        recorded: `id` of a channel -> the same channel with times as recorded; new channels are added.
     """
 
     groups: list[Group]
@@ -130,7 +130,7 @@ class Rejoining:
     recorded: dict[int, Channel]
 
     def join(self, channels: Iterable[Channel]) -> None:
-        """Join those of all channels that are in nothing, the shortest first."""
+        """Join the channels that are in no group or pair, the shortest first."""
         inside = {id(member) for group in self.groups for member in group}
         inside |= {id(member) for pair in self.pairs for member in pair[:2]}
         outside = (each for each in channels if id(each) not in inside)
@@ -140,7 +140,7 @@ class Rejoining:
                     self._join(channel, alone)
 
     def _join(self, channel: Channel, alone: list[Channel]) -> None:
-        """Join one of those that are alone to the group, or to another of them, that it clearly runs with."""
+        """Join one of the channels that are alone to the group, or other one of them, that it clearly runs with."""
         if all(other is not channel for other in alone):
             return
         groups = [] if channel.role else self.groups
@@ -164,7 +164,7 @@ class Rejoining:
         self.lost[NO_PARTNER if channel.role else ALONE] -= sum(len(each.numbers) for each in joined)
 
     def _fits(self, channel: Channel, number: int, members: Group) -> Iterator[_Fit]:
-        """Yield how a channel fits those that it may run with; nothing where it may not."""
+        """Yield the fit of a channel to channels that it may run with; nothing if it may not."""
         first, lacking = members[0], len(members[0]) - len(channel)
         size = first.size or channel.size
         if not 0 <= lacking <= _may_lack(channel) or (size and len(members) >= size):
@@ -172,7 +172,7 @@ class Rejoining:
         if (first.name, first.communicator) != (channel.name, channel.communicator):
             return
         if first.size == channel.size and not lacking:
-            return  # nothing was lost: others fit as well, or none does
+            return  # nothing was lost: other channels fit as well, or none does
         if None not in (first.size, channel.size) and first.size != channel.size:
             return
         if len({self.lines.get(each.rank, -1 - each.rank) for each in (channel, *members)}) > 1:
@@ -194,7 +194,7 @@ def _may_communicate(channel: Channel, other: Channel) -> bool:
 
 
 def _lacks(few: Ints, many: Ints) -> Ints:
-    """Return which of many times have none among a few, so that the others are least apart.
+    """Return the indices of those of many times that lack a partner among few, so that the others are least apart.
 
     >>> _lacks(np.array([10, 30, 40]), np.array([11, 20, 31, 41, 50])).tolist()
     [1, 4]
@@ -220,9 +220,9 @@ class MatchedChannels(NamedTuple):
     """The communication of a job, matched.
 
     Args:
-        groups: channels of one communicator each, which run collectives.
+        groups: groups of channels of one communicator, which run collectives.
         pairs: channels that send to each other.
-        lost: why how many kernels that count are in neither.
+        lost: reason -> number of counted kernels that are in neither.
     """
 
     groups: Sequence[Group]
@@ -232,14 +232,14 @@ class MatchedChannels(NamedTuple):
 
 @frozen
 class Clocks:
-    """Which times of different ranks compare: those of one clock, or of all clocks that collectives lay on one line.
+    """The clocks of ranks; times compare on one clock, or on all clocks that collectives lay on one line.
 
     Args:
         numbers: rank -> number of its clock.
-        shifts: rank -> what is added to its times so that all compare; nothing where only those of one clock do.
-        likely_ns: how far times of two clocks on one line are likely to be apart for no reason.
-        lacks_ranks: whether filters leave out ranks, with which others may have met.
-        are_contradicted: whether ranks of several clocks met, by which these do not fit together.
+        shifts: rank -> shift of its times so that all compare; empty where only times of one clock compare.
+        likely_ns: likely error between times of two clocks on one line [ns].
+        lacks_ranks: whether filters leave out ranks, which others may have met.
+        are_contradicted: whether collectives between clocks contradict each other.
     """
 
     numbers: Mapping[int, int]
@@ -250,7 +250,7 @@ class Clocks:
 
     @classmethod
     def of(cls, session: Federation, channels: Sequence[Channel]) -> Clocks:
-        """Return the clocks of a job in which these communication kernels are to be compared."""
+        """Return the clocks of a job, by which these communication kernels are compared."""
         numbers = {rank: number for number, domain in enumerate(session.clock_domains) for rank in domain.ranks}
         lacks_ranks = session.job.left_out > 0
         if len({numbers.get(channel.rank) for channel in channels}) < 2:
@@ -263,17 +263,17 @@ class Clocks:
         return cls(numbers, shifts, max(clock.likely_ns or 0 for clock in known), lacks_ranks)
 
     def is_whole(self, group: Group) -> bool:
-        """Whether all members of a group were read; what looks like transfer may else be waiting for the others."""
+        """Whether all members of a group were read; if not, apparent transfer may be a wait for the others."""
         size = group[0].size
         may_lack = self.lacks_ranks or (self.are_contradicted and group[0].communicator is None)
         return bool(group[0].role) or (not may_lack if size is None else size <= len(group))
 
     def line(self, rank: int) -> int:
-        """Return the number of the line on which a rank's times compare with those of others of this number."""
+        """Return the number of the line of a rank; times of ranks with the same number compare."""
         return 0 if rank in self.shifts else self.numbers.get(rank, -1 - rank)
 
     def shift(self, rank: int) -> Shift:
-        """Return what is added to the times of a rank so that they compare."""
+        """Return the shift of the times of a rank that makes them compare."""
         return self.shifts.get(rank, UNSHIFTED)
 
     def on_line(self, rank: int, times: Ints) -> Ints:
@@ -281,7 +281,7 @@ class Clocks:
         return self.shift(rank).to_line(times)
 
     def noise(self, ranks: Collection[int]) -> int | None:
-        """Return how far apart times of ranks may be for no reason [ns]; None where they don't compare."""
+        """Return the error between times of ranks [ns]; None where they don't compare."""
         if len({self.line(rank) for rank in ranks}) > 1:
             return None
         return CLOCK_NS if len({self.numbers.get(rank) for rank in ranks}) == 1 else max(CLOCK_NS, self.likely_ns)
@@ -308,7 +308,7 @@ class Clocks:
         return MatchedChannels(groups, pairs, +lost)
 
     def _moved(self, channels: Sequence[Channel]) -> tuple[dict[int, Channel], list[Channel], dict[int, int]]:
-        """Return channels with times that compare: `id` -> what was recorded, they themselves, rank -> its line."""
+        """Return `id` -> channel as recorded, the channels with times that compare, and rank -> its line."""
         moved = [
             replace(each, start=self.on_line(each.rank, each.start), end=self.on_line(each.rank, each.end))
             for each in channels

@@ -1,7 +1,7 @@
-"""Reads where clocks meet: the collectives of a job that ranks with different clocks took part in, and exchanges.
+"""Reads where clocks meet: the collectives of a job in which ranks with different clocks took part, and exchanges.
 
-Two ranks that send to and receive from each other in one kernel each wait for each other as in a collective; so, where
-ranks of two clocks meet in nothing else, does one that sends for the one that receives.
+Two ranks that send to and receive from each other in one kernel each wait for each other as in a collective. Where
+ranks of two clocks meet in no other way, a sender is taken to wait for its receiver, too.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ _LATEST = np.iinfo(np.int64).max
 
 
 MEETING_RANKS = "members"
-"""Under which a job knows what `times_of_meetings` reads of its ranks, for whoever reads it with something else."""
+"""The key under which a job keeps the results of `times_of_meetings`, for code that reads them with other facts."""
 
-_CLOCK_BYTES = 1 << 20  # of a file, whose collectives are read in 2 ms
+_CLOCK_BYTES = 1 << 20  # of a file: its collectives are read in 2 ms
 
 
 def clock_lines(job: Job, clocks: Mapping[int, int]) -> Sequence[ClockLine | ClockJump | None]:
-    """Return how each clock of a job is aligned with one of them, by all collectives; None where these don't say.
+    """Return the line of each clock of a job against one of them, by all collectives; None where these don't suffice.
 
     Args:
         job: the ranks.
@@ -74,7 +74,7 @@ def clock_lines(job: Job, clocks: Mapping[int, int]) -> Sequence[ClockLine | Clo
 def _placed(
     line: ClockLine | ClockJump | None, clock: int, job: Job, clocks: Mapping[int, int]
 ) -> ClockLine | ClockJump | None:
-    """Return a line whose jump, if there is one, stands where the events of its ranks show it."""
+    """Return a line with its jump, if any, moved to where the events of its ranks show it."""
     if not isinstance(line, ClockLine) or not line.jump:
         return line
     ranks = tuple(rank for rank in job.ranks if clocks.get(rank.number) == clock)
@@ -94,12 +94,12 @@ def _times_within(reader: RankReader, within: tuple[int, int]) -> Ints:
 
 
 def _agreeing(kinds: Sequence[Meetings]) -> Sequence[ClockLine | ClockJump | None]:
-    """Return lines that all kinds of collectives agree with, or else most: ranks may have been taken for a group.
+    """Return lines that agree with all kinds of collectives, else with most: some ranks may be no group.
 
-    Where that is not enough, one of the clocks may have been set.
+    Where too few kinds agree, one of the clocks may have been set.
 
     Raises:
-        ContradictionError: those that agree with each other are of less than half of the time.
+        ContradictionError: the collectives that agree cover less than half of the time.
     """
     try:
         return align_clocks(_joined(kinds))
@@ -123,14 +123,14 @@ def _joined(kinds: Sequence[Meetings]) -> Meetings:
 
 
 def _length(meetings: Meetings) -> Ints:
-    """Return for each clock how long it met others [ns]."""
+    """Return the time from the first to the last meeting of each clock [ns]."""
     first = np.where(meetings.ended == NULL, _LATEST, meetings.ended).min(0)
     lengths: Ints = np.maximum(meetings.ended.max(0) - first, 0)
     return lengths
 
 
 def _spread(meetings: Meetings) -> float:
-    """Return how far from a line the ends of collectives lie on two clocks."""
+    """Return the median distance of ends of collectives on two clocks from a line [ns]."""
     seen = meetings.ended != NULL
     first = int(seen.sum(0).argmax())
     second = int((seen & seen[:, first, None]).sum(0)[np.arange(seen.shape[1]) != first].argmax())
@@ -145,7 +145,7 @@ def _read(job: Job) -> list[list[Communication]]:
 
 
 def times_of_meetings(reader: RankReader) -> list[Communication]:
-    """Read of the channels of a rank what alignment needs; of a merged window also what it keeps from outside."""
+    """Return the channels of a rank, as far as alignment needs them, with those that a merged window keeps outside."""
     none = CommunicationKernels(*(_NOBODY,) * 6)
     return [
         each._replace(channel=replace(each.channel, stream=_NOBODY, numbers=_NOBODY, counted=none), queues=_NOBODY)
@@ -154,14 +154,14 @@ def times_of_meetings(reader: RankReader) -> list[Communication]:
 
 
 def tell_meetings(job: Job, channels: Iterable[Sequence[Channel]]) -> None:
-    """Let a job know where its clocks meet; `channels`: those of each rank, with all its communication kernels."""
+    """Give a job the meetings of its clocks; `channels`: channels of each rank, with all its communication kernels."""
     if job.aligns_by_collectives:
         of_ranks = ([communication_of(channel, _NOBODY) for channel in of_rank] for of_rank in channels)
         job.once(MEETING_RANKS, lambda: list(of_ranks))
 
 
 def meetings_by_kind(members: Iterable[Communication], clocks: Mapping[int, int], count: int) -> list[Meetings]:
-    """Return the collectives that ranks of two clocks or more took part in, by what their groups have in common.
+    """Return the collectives in which ranks of two or more clocks took part, by kernel and size of the group.
 
     Args:
         members: communication kernels of all ranks; those of ranks without a clock are left out.
@@ -184,7 +184,7 @@ def meetings_by_kind(members: Iterable[Communication], clocks: Mapping[int, int]
 
 
 def _transfers_by_kind(members: Iterable[Communication], clocks: Mapping[int, int], count: int) -> Iterator[Meetings]:
-    """Yield what ranks of two clocks send to each other, where both wait; arguments as `meetings_by_kind`."""
+    """Yield transfers between ranks of two clocks as meetings in which both wait; arguments as `meetings_by_kind`."""
     of_channel = {id(each.channel): each for each in members if each.channel.role and each.channel.rank in clocks}
     pairs, _ = match_transfers((each.channel for each in of_channel.values()), clocks)
     for sender, receiver, _ in (pair for pair in pairs if pair.is_directed):
@@ -194,7 +194,7 @@ def _transfers_by_kind(members: Iterable[Communication], clocks: Mapping[int, in
 def _of_group(
     members: Sequence[Communication], clocks: Mapping[int, int], count: int, *, are_exchanges: bool = False
 ) -> Meetings:
-    """Return the collectives of a group; in an exchange all wait for all."""
+    """Return the collectives of a group; in an exchange all members wait for all."""
     on = np.array([clocks[member.channel.rank] for member in members])
     start, end = (np.array([getattr(member.channel, side) for member in members]) for side in ("start", "end"))
     waited_for, waits = _parts(members)

@@ -1,8 +1,8 @@
-"""Collectives with their members: when each rank came, how long it waited, for whom. Of the whole job.
+"""Collectives of a job with their members: the arrival of each rank, its wait, and the rank that it waited for.
 
-Which kernels are one collective says `collectives`; here it is read of a job, so that tables and SQL have the same.
-Ranks end a collective together. So on one clock, or one line of time, the start of a kernel says when its rank came,
-and between clocks the time from there to the end that all share does: no clock has to agree with another.
+`collectives` decides which kernels are one collective; this module reads them of a job, the same for tables and SQL.
+Ranks end a collective together. So on one clock, or one line of time, a rank arrives at the start of its kernel;
+between clocks, arrivals compare by the time from that start to the common end: no clock has to agree with another.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from rocpd.federate.federation import Federation
 from rocpd.federate.run.rank_reader import Fact, RankReader
 from rocpd.schema.rules.kernel_categories import Categories, load
 
-_JITTER_NS = 15_000  # by which members leave apart, where no two of them share a clock to show it
-_MOST_NOISE = 0.1  # of the longest time in the collective: shorter ones end closer together
+_JITTER_NS = 15_000  # between the ends of members, where no two of them share a clock to measure it
+_MOST_NOISE = 0.1  # of the longest time in the collective: shorter collectives end closer together
 _MOSTLY = 2 / 3
 _BARELY = 1 / 3
 _BLOCK = 1 << 22  # times in memory at once
@@ -39,10 +39,10 @@ class Arrivals:
     """Collectives of a group: a row for each member, a column for each collective.
 
     Args:
-        came: when each member came, against the end of the collective [ns]: later ones are larger.
-        times: how long each was in it, by its own clock [ns].
-        noise: by how much two members may differ in `came` for no reason [ns].
-        apart: by how much members whose times compare end apart, at most [ns].
+        came: arrival of each member, against the end of the collective [ns]: later arrivals are larger.
+        times: time that each member was in it, by its own clock [ns].
+        noise: error of a difference between two members in `came` [ns].
+        apart: largest distance between the ends of members whose times compare [ns].
     """
 
     came: Ints
@@ -56,19 +56,19 @@ class Arrivals:
 
     @property
     def waits(self) -> Ints:
-        """How long each member waited for the last one [ns]."""
+        """Wait of each member for the last one [ns]."""
         waits: Ints = self.came.max(0) - self.came
         return waits
 
     @property
     def shares(self) -> Floats:
-        """How much of the waiting each member caused: those that came last within noise share it; none if all did."""
+        """Share of the waiting that each member caused: members that came last within noise share it; 0 if all did."""
         waits = self.waits
         last = waits <= self.noise
         return np.where(last & ~last.all(0), 1 / last.sum(0), 0.0)
 
     def classes(self, is_complete: bool) -> Ints:
-        """Return a number in `CLASSES` for each collective: what the time of its members went into.
+        """Return a number in `CLASSES` for each collective: the main use of its members' time.
 
         Args:
             is_complete: whether all members are known.
@@ -82,7 +82,7 @@ class Arrivals:
 
 CLASSES = ("transfer", "arrival skew", "mixed", "inconclusive")
 """Classes of the time of a collective: the operation itself (two thirds or more), waiting for the last member (two
-thirds or more), both; or it can't be said."""
+thirds or more), both; or unclear."""
 
 TRANSFER, SKEW, MIXED, INCONCLUSIVE = range(4)
 
@@ -92,8 +92,8 @@ def arrivals(group: Group, clocks: Clocks, numbers: Ints) -> Arrivals:
 
     Args:
         group: channels of one communicator.
-        clocks: which times of the ranks compare.
-        numbers: which collectives.
+        clocks: the clocks of the ranks, and which of them compare.
+        numbers: numbers of the collectives.
     """
     start, end = (
         np.array([clocks.on_line(member.rank, getattr(member, side)[numbers]) for member in group])
@@ -118,14 +118,14 @@ def arrivals(group: Group, clocks: Clocks, numbers: Ints) -> Arrivals:
 
 
 def _jitter(shared: list[Ints]) -> int:
-    """Return by how much members leave apart, as those with one clock show it."""
+    """Return the distance between the ends of members, as measured on members with one clock [ns]."""
     return round(float(np.median(np.concatenate(shared)))) if shared and len(shared[0]) else _JITTER_NS
 
 
 def channels_of(reading: RankReading, ops: Ops, names: OperationNames, categories: Categories) -> list[Channel]:
-    """Return the communication kernels of a rank; `ops` are the operations that count.
+    """Return the channels of a rank; `ops` are the operations that count.
 
-    One that crosses the end of a window belongs to the next window, so that adjoining windows share no collective.
+    A kernel that crosses the end of a window belongs to the next window, so that adjoining windows share no collective.
     """
     counted = _communication(ops, names, categories)
     if not len(counted):
@@ -151,7 +151,7 @@ def channels_of(reading: RankReading, ops: Ops, names: OperationNames, categorie
 
 
 OF_CHANNELS = (Channel, CommunicationKernels, SendRole, Transfer)
-"""Types that channels consist of."""
+"""Types of the parts of channels."""
 
 _CHANNELS = Fact("channels", 2, OF_CHANNELS)
 
@@ -165,14 +165,14 @@ def _communication(ops: Ops, names: OperationNames, categories: Categories) -> C
 class Collectives(NamedTuple):
     """Some collectives of a group: a row for each member, a column for each collective that counts.
 
-    A collective counts when the kernel of the member that came last does (of several the first), and then all its
-    members do, each with its time in the whole trace: a member that a window leaves out, or cuts, may be the one that
-    all others waited for.
+    A collective counts if the kernel of the member that came last counts (the first of several), and then with all its
+    members, each with its time in the whole trace: all others may have waited for a member that a window leaves out or
+    cuts.
 
     Args:
-        numbers: which collectives.
-        arrivals: when members came.
-        counted: which kernels are in the window and pass the filters.
+        numbers: numbers of the collectives.
+        arrivals: arrivals of the members.
+        counted: whether each kernel is in the window and passes the filters.
     """
 
     numbers: Ints
@@ -197,7 +197,7 @@ def collectives_of(group: Group, clocks: Clocks) -> Iterator[Collectives]:
 
 
 def moved_by(group: Group, numbers: Ints) -> list[tuple[str | None, int | None, float | None]]:
-    """Return the operation of collectives, bytes of the whole result, factor of bus bandwidth; None where unknown."""
+    """Return operation, bytes of the whole result and factor of bus bandwidth of collectives; None where unknown."""
     member = next((member for member in group if len(member.moves)), None)
     if member is None:
         return [(None, None, None)] * len(numbers)
@@ -212,14 +212,14 @@ def moved_by(group: Group, numbers: Ints) -> list[tuple[str | None, int | None, 
 
 
 class JobCollectives(NamedTuple):
-    """The collectives of a job: channels of one communicator each, and which of their times compare."""
+    """The collectives of a job: groups of channels of one communicator, and the clocks by which their times compare."""
 
     groups: Sequence[Group]
     clocks: Clocks
 
 
 def read_collectives(session: Federation) -> JobCollectives:
-    """Match the collectives of all ranks; those that count are in the window and pass the filters."""
+    """Match the collectives of all ranks; kernels count that are in the window and pass the filters."""
     work = partial(_channels, seen=windows(session))
     of_ranks = [channel for _, of_rank in session.map_ranks(work) for channel in of_rank]
     clocks = Clocks.of(session, of_ranks)

@@ -1,7 +1,8 @@
-"""Tells collectives of two ranks from sends and receives by how far both are in their programs. Pure arithmetic.
+"""Distinguishes collectives of two ranks from sends and receives by the progress of their programs. Pure arithmetic.
 
-A kernel whose name and calls say nothing may be either. Members of a collective come to it after as many launches:
-they run one program. Where one sends and the other receives, one has done its part of the work, and the other has not.
+A kernel may be either if its name and calls say nothing. Members of a collective come to it after equally many
+launches, as they run one program. When one rank sends to another, the sender has done its part of the work, the
+receiver has not.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ EITHER = "which of them send and receive, and which are collectives, is not clea
 
 _LEAST = 5  # kernels to fit a line to
 _IN_STEP, _APART = 0.25, 0.6  # of the launches from one kernel to the next
-_NOTHING = 1.5  # launches from one to the next: nothing happens between
+_NOTHING = 1.5  # launches from one kernel to the next: nothing happens between
 
 
 def sends(group: Group) -> bool | None:
-    """Whether the kernels of a group send and receive; None where nothing says it.
+    """Whether the kernels of a group send and receive; None if unknown.
 
     Args:
-        group: channels that run at the same time and end together. Of more than two, some pairs may do so in step.
+        group: channels that run at the same time and end together; more than two may be pairs that run in step.
     """
     if any(map(_is_known, group)):
         return False
@@ -33,7 +34,7 @@ def sends(group: Group) -> bool | None:
 
 
 def _send(member: Channel, partner: Channel) -> bool | None:
-    """Whether kernels of two ranks send and receive; None where nothing says it."""
+    """Whether kernels of two ranks send and receive; None if unknown."""
     first, second = (channel.order.astype(float) for channel in (member, partner))
     if min(len(first), len(second)) < 2 or min(np.diff(first).min(), np.diff(second).min()) < 0:
         return None
@@ -43,20 +44,20 @@ def _send(member: Channel, partner: Channel) -> bool | None:
     ahead = first[:-1] - second[:-1]
     left = first[-1] - second[-1] - ahead[-1]
     if ahead[0] * left < 0 and min(abs(ahead[0]), abs(left)) > between / 2:
-        return True  # one is ahead by the same part of its work all the time
+        return True  # one rank is ahead by the same part of its work all the time
     swing = float(np.abs(_without_trend(ahead)).mean()) / between
     return None if _IN_STEP < swing < _APART else swing >= _APART
 
 
 def _is_known(channel: Channel) -> bool:
-    """Whether name or calls say that these are collectives."""
+    """Whether name or calls show that the kernels are collectives."""
     by_name = transfer_of(channel.name, ())
     is_named = bool(channel.communicator or channel.size or any(channel.transfers))
     return is_named or (by_name is not None and by_name.operation != BARRIER)
 
 
 def _without_trend(values: Floats) -> Floats:
-    """Return values less the line through them: one rank may launch a little more each time."""
+    """Return values minus the line through them: one rank may launch a little more each time."""
     at = np.arange(len(values)) - (len(values) - 1) / 2
     slope = float((at @ values) / (at @ at)) if len(values) >= _LEAST else 0.0
     rest: Floats = values - values.mean() - at * slope

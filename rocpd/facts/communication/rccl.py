@@ -1,4 +1,4 @@
-"""Reads the collective calls of RCCL: which operation, and how many bytes each rank gives and gets.
+"""Reads the collective calls of RCCL: their operation, and the bytes that each rank gives and gets.
 
 Names, arguments and data types are those of RCCL's public header `nccl.h`. Operations are named as MPI names them.
 """
@@ -13,16 +13,16 @@ from rocpd.base import frozen
 
 GROUP_START, GROUP_END = "ncclGroupStart", "ncclGroupEnd"
 BARRIER = "BARRIER"
-"""The operation of which nothing is known but that ranks wait for each other."""
+"""The operation of a collective of which it is only known that ranks wait for each other."""
 SENDRECV = "SENDRECV"
-"""Operations that are no collectives."""
+"""Sends and receives, which are no collective."""
 
 
 @frozen
 class RcclCall:
-    """A call of RCCL: the function, and its arguments by name, as the file has them.
+    """A call of RCCL: the function, and its arguments by name, as in the file.
 
-    A range of a framework that carries out a call says by the argument `function` which.
+    A range of a framework around a call names its function in the argument `function`.
     """
 
     name: str
@@ -30,12 +30,12 @@ class RcclCall:
 
     @property
     def communicator(self) -> str | None:
-        """The communicator that it works for, None where the file does not say."""
+        """The communicator of the call, None where the file does not say."""
         return self.arguments.get("comm") or None
 
 
 class Waits(IntEnum):
-    """Who waits for whom in a transfer: all for all, the others for the root, the root for the others, or unknown."""
+    """The waits in a transfer: all ranks for all, the others for the root, the root for the others, or unknown."""
 
     ALL = 0
     FOR_ROOT = 1
@@ -49,8 +49,8 @@ class Transfer:
 
     Args:
         operation: as MPI names it, such as `ALLREDUCE`.
-        size: of the count that is given to the call [bytes], 0 where unknown.
-        root: rank within the communicator, None where the operation has none or it is unknown.
+        size: size of the count that the call passes [bytes], 0 where unknown.
+        root: root rank within the communicator, None where the operation has none or it is unknown.
     """
 
     operation: str
@@ -69,11 +69,11 @@ class Transfer:
 
     @property
     def waits(self) -> Waits:
-        """Who can't leave before whom has come."""
+        """The ranks that can't leave before others have come, by operation."""
         return _WAITS.get(self.operation, Waits.ALL)
 
     def sizes(self, ranks: int, is_root: bool) -> tuple[int, int]:
-        """Return how many bytes a rank gives and gets.
+        """Return the bytes that a rank gives and gets.
 
         >>> Transfer("ALLGATHER", 8).sizes(4, False), Transfer("BCAST", 8, 0).sizes(4, True)
         ((8, 32), (8, 0))
@@ -83,7 +83,7 @@ class Transfer:
         return factors[counts[0]] * self.size, factors[counts[1]] * self.size
 
     def volume(self, ranks: int) -> int:
-        """Return the bytes by which bandwidths of collectives are compared: those of the whole result; 0 where unknown.
+        """Return the size by which bandwidths of collectives compare: the whole result [bytes]; 0 where unknown.
 
         >>> Transfer("ALLGATHER", 8).volume(4), Transfer("ALLREDUCE", 8).volume(4)
         (32, 8)
@@ -91,9 +91,9 @@ class Transfer:
         return max(self.sizes(ranks, is_root=False) + self.sizes(ranks, is_root=True))
 
     def bus_factor(self, ranks: int) -> float | None:
-        """Return by what its bandwidth is multiplied to compare it with that of links; None where nothing is known.
+        """Return the factor that makes a bandwidth comparable with that of links; None where unknown.
 
-        As rccl-tests has it (`doc/PERFORMANCE.md` there): an optimal all-reduce moves each byte twice but for one rank.
+        As in rccl-tests (`doc/PERFORMANCE.md` there): an optimal all-reduce moves each byte twice except for one rank.
 
         >>> Transfer("ALLREDUCE", 8).bus_factor(4), Transfer("BCAST", 8).bus_factor(4)
         (1.5, 1.0)
@@ -103,7 +103,7 @@ class Transfer:
 
 
 _BUS_FACTORS = {"ALLREDUCE": 2, "ALLGATHER": 1, "REDUCE_SCATTER_BLOCK": 1, "ALLTOALL": 1, "BCAST": 0, "REDUCE": 0}
-"""Operation -> how often an optimal algorithm moves each byte, but for one rank; 0: once, for each."""
+"""Operation -> how often an optimal algorithm moves each byte, except for one rank; 0: once, for every rank."""
 
 _SIZES = {
     "ALLREDUCE": "1111",
@@ -115,7 +115,7 @@ _SIZES = {
     "GATHER": "101n",
     "SCATTER": "01n1",
 }
-"""Operation -> counts that a rank gives and gets, then those that the root does; n: one for each rank."""
+"""Operation -> counts that a rank gives and gets, then the counts of the root; n: one for each rank."""
 
 _WAITS = {
     "BCAST": Waits.FOR_ROOT, "SCATTER": Waits.FOR_ROOT, "REDUCE": Waits.FOR_OTHERS, "GATHER": Waits.FOR_OTHERS,
@@ -152,14 +152,14 @@ ARGUMENTS = (
     "sendcount",
     "recvcount",
 )
-"""The arguments that say which communicator a call makes or works for, and what it moves."""
+"""The arguments that identify the communicator that a call creates or uses, and the data that it moves."""
 
 _TYPES = (
     (1, ("Int8", "Char")), (1, ("Uint8",)), (4, ("Int32", "Int")), (4, ("Uint32",)), (8, ("Int64",)), (8, ("Uint64",)),
     (2, ("Float16", "Half")), (4, ("Float32", "Float")), (8, ("Float64", "Double")), (2, ("Bfloat16",)),
     (1, ("Float8e4m3", "Fp8E4M3")), (1, ("Float8e5m2", "Fp8E5M2")),
 )  # fmt: skip
-"""`ncclDataType_t` in order of its numbers: bytes and names, without `nccl`."""
+"""`ncclDataType_t` in order of its numbers: size [bytes] and names, without `nccl`."""
 _TYPE_SIZES = {str(number): size for number, (size, _) in enumerate(_TYPES)} | {
     f"nccl{name}".lower(): size for size, names in _TYPES for name in names
 }
@@ -173,7 +173,7 @@ _KERNELS = (
     ("BCAST", "broadcast"),
     ("REDUCE", "reduce"),
 )
-"""Operation -> what names of its kernels hold; the first that is found counts."""
+"""Operation -> pattern in names of its kernels; the first match counts."""
 
 
 _DIRECTIONS = {"ncclSend": "send", "ncclRecv": "receive"}
@@ -183,8 +183,8 @@ def is_all_to_all(calls: Sequence[RcclCall], size: int | None) -> bool:
     """Whether sends and receives that one kernel carries out go to all ranks of the communicator, and come from all.
 
     Args:
-        calls: those that the kernel carries out.
-        size: how many ranks the communicator has; None: unknown, then three partners in a row are taken for all.
+        calls: the calls that the kernel carries out.
+        size: number of ranks of the communicator; None: unknown, then three partners in a row are taken for all.
 
     >>> calls = [RcclCall(name, {"peer": str(peer)}) for peer in range(4) for name in ("ncclSend", "ncclRecv")]
     >>> is_all_to_all(calls, 4), is_all_to_all(calls, 8), is_all_to_all(calls[:2], 2), is_all_to_all(calls, None)
@@ -198,15 +198,15 @@ def is_all_to_all(calls: Sequence[RcclCall], size: int | None) -> bool:
 
 
 def transfer_of(kernel: str | None, calls: Sequence[RcclCall], size: int | None = None) -> Transfer | None:
-    """Return what a communication kernel does; None if it is no collective but sends and receives.
+    """Return the transfer of a communication kernel; None if it sends and receives and is no collective.
 
-    Several calls that one kernel carries out, of a group, are one transfer of the operation of the first. Where neither
-    a call nor the name says what the kernel does, all that is known is that ranks wait for each other: a barrier.
+    Several calls of a group that one kernel carries out are one transfer with the operation of the first call. Where
+    neither a call nor the name gives the operation, only the wait of ranks for each other is known: a barrier.
 
     Args:
-        kernel: its name.
-        calls: those that it carries out, as far as they were recorded.
-        size: how many ranks the communicator has, None where unknown.
+        kernel: name of the kernel.
+        calls: the calls that it carries out, as far as they were recorded.
+        size: number of ranks of the communicator, None where unknown.
 
     >>> call = RcclCall("ncclAllReduce", {"count": "10", "datatype": "ncclBfloat16"})
     >>> transfer_of("ncclDevKernel_Generic_1", [call, call])
@@ -227,12 +227,12 @@ def transfer_of(kernel: str | None, calls: Sequence[RcclCall], size: int | None 
 
 @frozen
 class SendRole:
-    """The role of a kernel that is no collective.
+    """The role of a kernel that sends or receives.
 
     Args:
         direction: `send`, `receive`, `both`, or `unknown`.
-        peer: rank of the partner in the communicator, None where several or unknown.
-        source: of one that sends to `peer` and receives from another rank, as in a ring, that rank.
+        peer: rank of the partner in the communicator, None where there are several or it is unknown.
+        source: rank that a kernel receives from if it sends to a different `peer`, as in a ring.
     """
 
     direction: str
@@ -241,12 +241,12 @@ class SendRole:
 
 
 def role_of(kernel: str | None, calls: Sequence[RcclCall], size: int | None = None) -> SendRole | None:
-    """Return what a communication kernel does that sends or receives; None for collectives and what is unknown.
+    """Return the role of a communication kernel that sends or receives; None for collectives and unknown kernels.
 
     Args:
-        kernel: its name.
-        calls: those that it carries out, as far as they were recorded.
-        size: how many ranks the communicator has, None where unknown.
+        kernel: name of the kernel.
+        calls: the calls that it carries out, as far as they were recorded.
+        size: number of ranks of the communicator, None where unknown.
 
     >>> role_of("ncclDevKernel_Generic_1", [RcclCall("ncclSend", {"peer": "3"})])
     SendRole(direction='send', peer=3, source=None)
@@ -273,12 +273,12 @@ def _peers_of(calls: Sequence[RcclCall], name: str) -> set[int | None]:
 
 
 def is_collective(call: RcclCall) -> bool:
-    """Whether a call is a collective one."""
+    """Whether a call is a collective."""
     return call.name in _CALLS
 
 
 def _size(call: RcclCall) -> int:
-    """Return the bytes of the count of a call, 0 where count or type are unknown.
+    """Return the size of the count of a call [bytes], 0 where count or type are unknown.
 
     >>> _size(RcclCall("ncclAllGather", {"sendcount": "3", "datatype": "7"})), _size(RcclCall("ncclAllGather", {}))
     (12, 0)

@@ -1,11 +1,11 @@
 """Matches the kernels that send and receive into transfers between two ranks.
 
-The n-th send of one rank to another is the n-th receive there. Calls of RCCL say which kernels send and which receive,
-and to which rank of a communicator, whose other ranks they don't name; the name of a kernel says at most that it sends
-or receives. Partners run at the same time and end together, by clocks that run evenly. A kernel that does both for a
-group of calls is paired with one that does both too: each waits for the other. One that sends to one rank and receives
-from another, as in a ring, is in two pairs. What fits several partners equally well
-is in no pair; how many kernels that concerns is returned, with the reason.
+The n-th send of one rank to another is the n-th receive there. Calls of RCCL show which kernels send and which receive,
+and the number of the partner in a communicator, whose other ranks they don't name; the name of a kernel shows at most
+that it sends or receives. Partners run at the same time and end together, by clocks that run evenly. A kernel that does
+both for a group of calls is paired with another that does both: each waits for the other. A kernel that sends to one
+rank and receives from another, as in a ring, is in two pairs. Kernels that fit several partners equally well are in no
+pair; they are counted by reason.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _MOST_TRIED = 4096  # pairs of channels
 
 
 class Partners(NamedTuple):
-    """Two channels that do transfers with each other; which one sends is known if `is_directed`."""
+    """Two channels that do transfers with each other; if `is_directed`, the sender is known."""
 
     sender: Channel
     receiver: Channel
@@ -38,10 +38,10 @@ class Partners(NamedTuple):
 
 
 def match_transfers(channels: Iterable[Channel], clocks: Mapping[int, int]) -> tuple[list[Partners], Counter[str]]:
-    """Put channels that send and receive into pairs; also return why how many kernels that count are in none.
+    """Return pairs of channels that send and receive, and reason -> number of counted kernels that are in no pair.
 
     Args:
-        channels: those of all ranks; collectives are left out.
+        channels: channels of all ranks; collectives are left out.
         clocks: rank -> number of its clock.
     """
     alike: dict[tuple[object, ...], dict[str, list[Channel]]] = {}
@@ -65,8 +65,8 @@ def match_transfers(channels: Iterable[Channel], clocks: Mapping[int, int]) -> t
 def _paired(
     by_direction: Mapping[str, Sequence[Channel]], clocks: Mapping[int, int], lost: Counter[str]
 ) -> Iterator[Partners]:
-    """Yield pairs among channels with equally many kernels; count what is in none."""
-    unknown = by_direction.get("", ())  # either of both, or both
+    """Yield pairs among channels with equally many kernels; count the kernels in no pair."""
+    unknown = by_direction.get("", ())  # kernels that send, receive, or do both
     senders, receivers = by_direction.get("send", unknown), by_direction.get("receive", unknown)
     if not unknown and (pairs := _in_rank_order(senders, receivers, clocks)):
         yield from pairs
@@ -91,9 +91,9 @@ def _paired(
 
 
 def _in_rings(channels: Sequence[Channel], clocks: Mapping[int, int], lost: Counter[str]) -> list[Partners]:
-    """Return the pairs of channels that send to the next rank and receive from the one before; count those in none.
+    """Return the pairs of channels that send to the next rank and receive from the previous one, or count them.
 
-    In the order of ranks, as `_in_rank_order` has it.
+    Pairs are formed in rank order, as by `_in_rank_order`.
     """
     sending = by_key(((each.own, each.role.peer if each.role else None), each) for each in channels)
     receiving = by_key(((each.role.source if each.role else None, each.own), each) for each in channels)
@@ -106,9 +106,9 @@ def _in_rings(channels: Sequence[Channel], clocks: Mapping[int, int], lost: Coun
 
 
 def ways(channels: Iterable[Channel]) -> dict[tuple[int, int], tuple[list[Channel], list[Channel]]]:
-    """Return the numbers of a sender and a receiver in their communicators -> channels that send, and that receive so.
+    """Return (sender, receiver) by their numbers in the communicator -> channels that send, and that receive, so.
 
-    In order; those whose calls do not number rank and partner are left out.
+    Channels keep their order; those whose calls do not number rank and partner are left out.
     """
     of_way: dict[tuple[int, int], tuple[list[Channel], list[Channel]]] = {}
     for channel in channels:
@@ -123,10 +123,10 @@ def ways(channels: Iterable[Channel]) -> dict[tuple[int, int], tuple[list[Channe
 def _in_rank_order(
     senders: Sequence[Channel], receivers: Sequence[Channel], clocks: Mapping[int, int]
 ) -> list[Partners]:
-    """Return the pairs of a mesh of ranks in their order, where calls number each rank and name its partner.
+    """Return the pairs of a mesh of ranks, in rank order, where calls number each rank and name its partner.
 
-    The i-th rank of a number that sends to another number is the partner of the i-th one that receives there. Nothing
-    where these are not equally many, or two of one clock do not run at the same time and end together.
+    The i-th rank with a number that sends to another number is the partner of the i-th rank that receives there.
+    Nothing where senders and receivers differ in number, or two on one clock do not overlap and end together.
     """
     channels = (*senders, *receivers)
     sides = list(ways(channels).values())
@@ -141,7 +141,7 @@ def _in_rank_order(
 
 
 def _distances(senders: Sequence[Channel], receivers: Sequence[Channel], clocks: Mapping[int, int]) -> Floats:
-    """Return how far apart each sender and each receiver end [ns], infinity where they are no partners."""
+    """Return the distance between the ends of each sender and each receiver [ns], infinity if they are no partners."""
     distance = np.full((len(senders), len(receivers)), np.inf)
     fitting = [
         (a, b)
@@ -155,7 +155,7 @@ def _distances(senders: Sequence[Channel], receivers: Sequence[Channel], clocks:
 
 
 def may_meet(sender: Channel, receiver: Channel) -> bool:
-    """Whether the partner that each names may be the other."""
+    """Whether each of two channels may be the partner that the other names."""
     if sender.rank == receiver.rank or not sender.role or not receiver.role or sender.size != receiver.size:
         return False
     comes_from = receiver.role.peer if receiver.role.source is None else receiver.role.source

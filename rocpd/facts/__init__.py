@@ -1,1 +1,1 @@
-"""Facts that are derived of a rank or a job, once, as columns with units: every surface and SQL read them from here."""
+"""Facts of a rank or a job, derived once, as columns with units: every surface and SQL read them from here."""

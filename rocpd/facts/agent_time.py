@@ -1,23 +1,23 @@
-"""The state of every agent at any time, in pieces that add up to its time exactly; of idle time, why.
+"""The state of every agent at any time, in pieces that add up to its time exactly, with the cause of idle time.
 
-Where operations overlap on an agent, the time is that of compute, then of communication, then of copies; within one
-kind, of the operation that started first. What also runs meanwhile is hidden. Idle time goes by what the thread does
-that launches the next operation:
+Where operations overlap on an agent, the time belongs to compute, then to communication, then to copies; within one
+kind, to the operation that started first. Other operations that run meanwhile are hidden. The cause of idle time is the
+activity of the thread that launches the next operation:
 
-- until the launching call returns: inside a call of HIP, HSA or RCCL (the outermost one) what the call does; outside,
-  up to `PAUSE` between calls is launching too (an interpreter makes the next one), more is work of the host, named by
-  the innermost marker around it;
-- from then on the operation is launched and not started: it waits for another one, or to be dispatched;
-- before the first operation of an agent it is not started, after the last one finished.
+- until the launching call returns: inside a call of HIP, HSA or RCCL (the outermost one) the kind of that call; outside
+  calls, up to `PAUSE` between two of them is launching too (an interpreter prepares the next call), and more is work of
+  the host, named by the innermost marker around it;
+- from then on the operation is launched and not started: it waits for another operation, or to be dispatched;
+- before its first operation an agent is not started, after its last one finished.
 
-Causes are those of the whole trace. Where a filter leaves operations out, their time is idle of what is left, and its
-cause is that it is left out.
+Causes are those of the whole trace. Where a filter leaves operations out, their time counts as idle, with the cause
+that it is left out.
 
-Processes share an agent where both ran work on the one with the same PCI address, on one machine since one boot, in one
+Processes share an agent if both ran work on an agent with the same PCI address, on one machine since one boot, in one
 run, on clocks that compare. Where a profiler writes no such address, each process has agents of its own. By rank, agent
-and stream each process has all of its time of the agent. Of a job, or of hosts, runs, steps and markers, the time of
-the agent is that of their union: who computes has it, then who communicates, copies, idles; of several the rank with
-the lowest number. Which process has it is a fact of the whole trace, whatever the selection.
+and stream, each process has all its time of the agent. By job, host, run, step and marker, the time of the agent is the
+union over processes: at each moment it belongs to a process that computes, else one that communicates, copies, idles;
+among several to the lowest rank. This division is a fact of the whole trace, regardless of the selection.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ CAUSES_SAID = (
 
 
 BETWEEN = "between calls"
-"""The name of idle time that is launching, and in no call."""
+"""The name of idle time that is launching, but in no call."""
 _ADDRESS = """SELECT json_extract(extdata, '$.domain') AS domain, json_extract(extdata, '$.location_id') AS location
 FROM rocpd_info_agent WHERE id = ? AND json_valid(extdata) AND location IS NOT NULL"""
 
@@ -104,13 +104,13 @@ class AgentTime:
 
     Args:
         agent: its id, `NULL` where unknown.
-        lane: its stream where streams divide, else the same.
+        lane: its stream where streams divide the time, else `agent`.
         start, end: [ns].
         part: number in `PARTS`.
-        operation: row of the operation that has the time, in those that count; -1: idle.
-        hides: sum of `HIDES_COMMUNICATION` and `HIDES_COPIES`: what also runs meanwhile.
+        operation: row of the operation that has the time, among those that count; -1: idle.
+        hides: sum of `HIDES_COMMUNICATION` and `HIDES_COPIES`: the kinds of work that also run meanwhile.
         cause: number in `CAUSES`; -1: not idle, or not asked for.
-        what: of idle time number in `Names` of the call, or of the marker of the host's work; `NULL`: neither is known.
+        what: for idle time, number in `Names` of the call, or of the marker of the host's work; `NULL`: unknown.
     """
 
     agent: int
@@ -137,26 +137,26 @@ class AgentTime:
         return self.start, self.end, self.part, self.operation, self.hides, self.cause, self.what
 
     def cut(self, pieces: Pieces) -> AgentTime:
-        """Return these pieces, cut: `pieces` says which part of which."""
+        """Return these pieces cut to `pieces`, whose `of` are rows of these."""
         if pieces.start is self.start and pieces.end is self.end:
             return self
         return replace(self.take(pieces.of), start=pieces.start, end=pieces.end)
 
     @property
     def span(self) -> Base:
-        """From when to when it is [ns]; there is a piece at least."""
+        """First start and last end of the pieces [ns]; there is at least one."""
         return int(self.start[0]), int(self.end[-1])
 
     def hidden(self, bit: int) -> int:
-        """Return how long what one of the bits of `hides` stands for runs while something else has the time [ns]."""
+        """Return how long the work behind a bit of `hides` runs while other work has the time [ns]."""
         return int(self.length[self.hides & bit > 0].sum())
 
     def pieces(self) -> Pieces:
-        """Return when each is."""
+        """Return start and end of each piece."""
         return Pieces.each(self.start, self.end)
 
     def within(self, low: int, high: int) -> AgentTime:
-        """Return what lies between two times [ns]."""
+        """Return the part between two times [ns]."""
         return self.cut(self.pieces().within(low, high))
 
     def idle(self) -> AgentTime:
@@ -168,7 +168,7 @@ class AgentTime:
         return tuple(int(self.length[self.part == part].sum()) for part in range(len(PARTS)))
 
     def gaps(self) -> tuple[Ints, Ints]:
-        """Return start and end of each time without operation [ns]; idle pieces that touch are one."""
+        """Return start and end of each time without operation [ns]; idle pieces that touch are joined."""
         idle = self.idle()
         return union(idle.start, idle.end)
 
@@ -176,17 +176,17 @@ class AgentTime:
 def read_agent_times(
     reading: RankReading, time: RankTime | None, ops: Ops, kinds: Ints, *, causes: bool = False
 ) -> list[AgentTime]:
-    """Return the time of each agent of a rank, or of each stream where streams divide; it is not to be changed.
+    """Return the time of each agent of a rank, or of each stream where streams divide it; do not change the result.
 
     Args:
         reading: reads the rank.
-        time: what counts; None: each agent's own time, from its first to its last operation that counts.
+        time: the time that counts; None: each agent's own time, from its first to its last operation that counts.
         ops: the operations of the rank that count.
-        kinds: what each does, as `kinds_of`.
-        causes: whether it is to be known why they are idle.
+        kinds: kind of each operation, as `kinds_of` returns it.
+        causes: whether to find the causes of idle time.
     """
     key = "agent times", time, reading.options.by is By.STREAM, reading.options.categories
-    history = read_history(reading) if causes else None  # each who asks says what it leaves out
+    history = read_history(reading) if causes else None  # outside `once`, so that each caller counts rows left out
     return reading.reader.once((*key, causes), lambda: list(_agent_times(reading, time, ops, kinds, history)))
 
 
@@ -194,7 +194,7 @@ def _agent_times(
     reading: RankReading, time: RankTime | None, ops: Ops, kinds: Ints, history: History | None
 ) -> Iterator[AgentTime]:
     is_part = reading.reader.selects("rocpd_kernel_dispatch") or reading.reader.selects("rocpd_memory_copy")
-    # The same whatever time counts; of fewer operations rows have other numbers.
+    # The same for any time that counts; with fewer operations, rows have other numbers.
     key = "busy", reading.options.by is By.STREAM, reading.options.categories, len(ops.start)
     for lane, agent, rows, (low, high) in lanes_in_time(reading, time, ops):
         whole = reading.reader.once((*key, lane), partial(_busy, ops, kinds, agent, rows))
@@ -214,9 +214,9 @@ def _agent_times(
 def lanes_in_time(
     reading: RankReading, time: RankTime | None, ops: Ops
 ) -> Iterator[tuple[int, int, Ints, tuple[int, int]]]:
-    """Yield lane and agent, the rows of operations, and from when to when its time counts [ns]; as `read_agent_times`.
+    """Yield lane and agent, the rows of operations, and start and end of the time that counts [ns].
 
-    Those of which none counts are left out.
+    Arguments as for `read_agent_times`. Lanes without time that counts are left out.
     """
     has_time = has_its_time(reading.reader)
     for lane, agent, rows in all_lanes(reading, ops):
@@ -230,14 +230,14 @@ def lanes_in_time(
 
 
 def _busy(ops: Ops, kinds: Ints, agent: int, rows: Ints) -> AgentTime:
-    """Return the time of some operations, of one agent."""
+    """Return the time of some operations of one agent."""
     pieces, part, hides = busy_pieces(ops.start[rows], ops.end[rows], kinds[rows])
     unknown, nothing = filled(len(part), -1), filled(len(part), NULL)
     return AgentTime(agent, agent, pieces.start, pieces.end, part, rows[pieces.of], hides, unknown, nothing)
 
 
 def _idle(agent: int, start: Ints, end: Ints, cause: Ints | int = -1, what: Ints | int = NULL) -> AgentTime:
-    """Return idle time; one cause, or one call or marker, is that of all pieces."""
+    """Return idle time; a single cause, or a single call or marker, applies to all pieces."""
     part, operation, hides, *why = (
         filled(len(start), each) if isinstance(each, int) else each for each in (IDLE, -1, 0, cause, what)
     )
@@ -253,7 +253,7 @@ def _in_order(spent: AgentTime) -> AgentTime:
 
 
 def _with_causes(idle: AgentTime, known: AgentTime) -> AgentTime:
-    """Return idle time with the causes that are known; in the rest run operations that are left out."""
+    """Return idle time with the known causes; operations that are left out run in the rest of it."""
     at, cut = divided(idle.pieces(), np.stack([known.start, known.end], 1).reshape(-1))
     cut, at = cut.take(cut.end > cut.start), at[cut.end > cut.start]
     is_known = (at >= 0) & (at % 2 == 0)
@@ -268,7 +268,7 @@ class Activity:
     """The state of a thread at any time.
 
     Args:
-        course: row of what it does.
+        course: row of its activity at any time.
         cause, what: of each row, as in `AgentTime`.
     """
 
@@ -277,21 +277,21 @@ class Activity:
     what: Ints
 
     def idle(self, agent: int, start: Ints, end: Ints) -> AgentTime:
-        """Return idle time, in intervals of which none is empty, by what the thread does."""
+        """Return idle time, given as intervals that are not empty, divided by the activity of the thread."""
         rows, cut = self.course.divide(Pieces.each(start, end))
         return _idle(agent, cut.start, cut.end, self.cause[rows], self.what[rows])
 
 
 @frozen
 class History:
-    """The whole trace of a rank, as far as it says why agents are idle.
+    """The parts of a rank's whole trace that explain idle agents.
 
     Args:
         ops: all operations.
-        regions: all regions, outer ones before those inside.
-        names: what their numbers stand for.
-        calls: of each region the number of what it does, in `HostCall`; -1: it is no call.
-        threads: what each thread does.
+        regions: all regions, outer ones before inner ones.
+        names: names of the numbers in regions.
+        calls: number in `HostCall` of each region; -1: it is no call.
+        threads: thread id -> its activity.
     """
 
     ops: Ops
@@ -301,12 +301,12 @@ class History:
     threads: dict[int, Activity]
 
     def idle(self, agent: int, rows: Flags, low: int, high: int) -> AgentTime:
-        """Return when an agent, or a stream of it, is idle between two times [ns], and why; in no order.
+        """Return the idle time of an agent, or a stream of it, between two times, with causes; in no order.
 
         Args:
             agent: its id.
-            rows: which of all operations are of it.
-            low, high: the times.
+            rows: whether each of all operations belongs to it.
+            low, high: the times [ns].
         """
         order = rows.nonzero()[0]
         ran = self.ops.take(order[np.lexsort((self.ops.end[order], self.ops.start[order]))])
@@ -338,7 +338,7 @@ _ACTIVITIES = Fact("activities", 1, (Activity, Course))
 
 
 def read_history(reading: RankReading) -> History:
-    """Read what says why agents of a rank are idle; what comes back is not to be changed."""
+    """Return the history of a rank, which explains its idle agents; do not change the result."""
     whole = reading.whole()
     history, left_out = whole.reader.once("history", lambda: (_read_history(whole), whole.left_out))
     reading.also_left_out(left_out)
@@ -354,7 +354,7 @@ def _read_history(whole: RankReading) -> History:
 
 
 def host_calls(regions: RankRegions, names: Names) -> Ints:
-    """Return of each region the number of what it does, in `HostCall`; -1: it is no call."""
+    """Return the number in `HostCall` of each region; -1: it is no call."""
     numbers = {kind: number for number, kind in enumerate(HostCall)}
     place = numbered(regions.name, regions.category)
     first = first_of(place)
@@ -364,18 +364,18 @@ def host_calls(regions: RankRegions, names: Names) -> Ints:
 
 
 def activities(regions: RankRegions, calls: Ints) -> dict[int, Activity]:
-    """Return what each thread does; regions, whose `host_calls` are given, come outer ones first."""
+    """Return thread id -> its activity; `calls`: `host_calls` of the regions, where outer ones come first."""
     cause = _CAUSES_OF_CALLS[calls]
     return {thread: _activity(regions.take(rows), cause[rows]) for (thread,), rows in grouped([regions.thread])}
 
 
 def _activity(regions: RankRegions, cause: Ints) -> Activity:
-    """Return what one thread does; `cause` of its regions is -1 where they are no calls."""
+    """Return the activity of one thread; `cause` of its regions is -1 where they are no calls."""
     rows = (cause >= 0).nonzero()[0]
     outermost = owned(regions.start[rows], regions.end[rows])  # cut where a damaged file lets them overlap
     calls = _idle(NULL, outermost.start, outermost.end, cause[rows[outermost.of]], regions.name[rows[outermost.of]])
     around = innermost(regions.take((cause < 0).nonzero()[0]))
-    # Between calls: short stretches are launching, longer ones work of the host in the marker that is innermost there.
+    # Between calls: short stretches are launching, longer ones are work of the host in the innermost marker there.
     start, end = np.concatenate(([ALWAYS], calls.end)), np.concatenate((calls.start, [FOREVER]))
     is_long = (start == ALWAYS) | (end == FOREVER) | (end - np.maximum(start, 0) > PAUSE)
     is_between = end > start
@@ -392,11 +392,11 @@ def _all(agent: int, start: Ints, end: Ints, cause: str, rows: Flags) -> AgentTi
 
 
 def times_of_job(session: Federation, options: Options) -> Times:
-    """Return which time of each rank counts, without what other processes have of its agents.
+    """Return the time of each rank that counts, without the time of its agents that other processes have.
 
     Args:
-        session: the job, and the window.
-        options: what divides it, markers that are steps, and whether everything counts.
+        session: the job and the window.
+        options: the division, the markers that are steps, and whether all time counts.
     """
     times = times_that_count(session, options)
     if options.by in (By.RANK, *LANES) or len(session.ranks) < 2:
@@ -406,7 +406,7 @@ def times_of_job(session: Federation, options: Options) -> Times:
 
 
 def taken_from(session: Federation, options: Options) -> Mapping[int, Taken]:
-    """Return rank -> what other processes of the job have of its agents; without those that share none."""
+    """Return rank -> time of its agents that other processes of the job have; without ranks that share no agent."""
     return session.job.once(("taken", options.categories), lambda: _taken(session, options))
 
 
@@ -434,7 +434,7 @@ def _taken(session: Federation, options: Options) -> dict[int, Taken]:
 
 
 def _shared(session: Federation, options: Options) -> Iterator[dict[int, int]]:
-    """Yield rank -> its id of each agent that several use."""
+    """Yield rank -> agent id for each agent that several ranks use."""
     alike: defaultdict[object, list[tuple[int, int]]] = defaultdict(list)
     used = agents_of_ranks(session, options)
     for rank in session.ranks:
@@ -445,7 +445,7 @@ def _shared(session: Federation, options: Options) -> Iterator[dict[int, int]]:
     for near in several:
         for candidates in by_key((domains.get(number), (number, agent)) for number, agent in near).values():
             users: defaultdict[object, dict[int, int]] = defaultdict(dict)
-            for number, agent in candidates if len(candidates) > 1 else ():  # addresses take as long as all else
+            for number, agent in candidates if len(candidates) > 1 else ():  # reading addresses takes half of the time
                 for address in session.reader(number).rows(_ADDRESS, (agent,)):
                     users[address][number] = agent
             yield from (ranks for ranks in users.values() if len(ranks) > 1)
@@ -454,7 +454,7 @@ def _shared(session: Federation, options: Options) -> Iterator[dict[int, int]]:
 def _parts(
     reader: RankReader, agents: Mapping[int, set[int]], active: Times, options: Options
 ) -> dict[int, tuple[Ints, Ints, Ints]]:
-    """Return agent -> start, end [ns] and number in `PARTS` of what it does, of those that are shared."""
+    """Return agent -> start, end [ns] and number in `PARTS` of its pieces of time, for the shared agents of a rank."""
     reading, names = RankReading.of(reader, {}, options), OperationNames()
     ops = read_ops(reading, names)
     kinds = kinds_of(ops, load(options.categories), names)
@@ -470,11 +470,11 @@ def _parts(
 
 
 def divided_among(parts: Mapping[int, tuple[Ints, Ints, Ints]]) -> dict[int, Union]:
-    """Return rank -> when others have an agent.
+    """Return rank -> start and end of the times in which other ranks have an agent [ns].
 
     Args:
-        parts: rank -> start, end [ns] and number in `PARTS` of its time of the agent: of several at once the first has
-            it, and idle is the rest of its time.
+        parts: rank -> start, end [ns] and number in `PARTS` of its time of the agent: of several parts at once the
+            first has it, and the last, idle, covers all of its time.
 
     >>> computes, idles = (np.array([0]), np.array([5]), np.array([0])), (np.array([0]), np.array([9]), np.array([3]))
     >>> had = divided_among({0: idles, 1: computes})

@@ -1,12 +1,12 @@
-"""Reads columns of one rank: numbers as numpy arrays, texts as lists; what ids in them stand for; rows by equal keys.
+"""Reads columns of one rank: numbers as numpy arrays, texts as lists; texts by their ids; rows by equal keys.
 
-Works on what a `RankReader` sees: the tables and views of the rank, as window and filters let their rows count. Never
-interprets a value: what is no number where a number belongs is NULL, and counted by column where the caller asks.
+Works on the rows that a `RankReader` sees: those of the rank's tables and views that window and filters select. Never
+interprets a value: one that should be a number but is not becomes NULL, and is counted by column if the caller asks.
 
 SQLite packs a column of some thousand rows into one JSON text, which numpy or `json` read as a whole. Rows that apsw
-makes one by one (`numpy.fromiter` over their values, `pyarrow.array` over their texts) take as long when they are wide,
-longer when they are narrow, and twice as long when they hold texts. Measured on 32,626 dispatches, 67,374 regions and
-their 109,785 events and 189,052 arguments, CPU time [ms]:
+makes one by one (`numpy.fromiter` over their values, `pyarrow.array` over their texts) take equally long when they are
+wide, longer when they are narrow, and twice as long when they hold texts. Measured on 32,626 dispatches, 67,374 regions
+and their 109,785 events and 189,052 arguments, CPU time [ms]:
 
 | columns | rows | packed |
 |---|---|---|
@@ -17,8 +17,8 @@ their 109,785 events and 189,052 arguments, CPU time [ms]:
 | 3 texts of an argument | 274 | 158 |
 | 3 JSON documents of an event | 151 | 71 |
 
-SQLite packs outside of Python's lock, too, so that threads need not wait for each other. Rows stay for what can't be
-packed: reals (a JSON text need not hold all their bits), rows without a key to go by, and damaged values.
+SQLite also packs outside of Python's lock, so that threads need not wait for each other. Values that can't be packed
+are still read as rows: reals (a JSON text need not hold all their bits), rows without a key, and damaged values.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from rocpd.schema.rules.events import IS_SCRATCH, NO_SENTINEL, NOT_SCRATCH, OWN_
 
 
 class EqualColumns:
-    """Base of values whose fields are columns, all of them equally long."""
+    """Base of values whose fields are columns of equal length."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
@@ -68,7 +68,7 @@ class EqualColumns:
 
     @classmethod
     def joined(cls, parts: Iterable[Self]) -> Self:
-        """Return the rows of several, one after the other."""
+        """Return the rows of several values, one after the other."""
         return cls._of(map(np.concatenate, zip(*(part.columns() for part in parts), strict=True)))
 
     @classmethod
@@ -78,18 +78,18 @@ class EqualColumns:
 
 
 _FEW = 48
-"""Numbers that Python sorts and looks up in less time than numpy's calls take."""
+"""So many numbers Python sorts and looks up in less time than numpy's calls take."""
 
 _MOST = np.iinfo(np.int32).max
 
 _SOME = 1 << 10
-"""Rows that numpy sorts by several columns in less time than calls take that number these before."""
+"""So many rows numpy sorts by several columns in less time than numbering their keys first takes."""
 
 
 def distinct(values: Ints) -> Ints:
     """Return the different values in ascending order.
 
-    `numpy.unique` imports `numpy.ma` for that, 15 ms, and takes four times as long.
+    `numpy.unique` imports `numpy.ma` for that, 15 ms, and is four times slower.
 
     >>> distinct(np.array([7, 5, 7])).tolist()
     [5, 7]
@@ -104,7 +104,7 @@ def distinct(values: Ints) -> Ints:
 
 
 def different(values: Ints) -> tuple[Ints, Ints]:
-    """Return the different values in ascending order, and which of them each value is.
+    """Return the different values in ascending order, and the index among them of each value.
 
     >>> [column.tolist() for column in different(np.array([7, 5, 7]))]
     [[5, 7], [1, 0, 1]]
@@ -115,7 +115,7 @@ def different(values: Ints) -> tuple[Ints, Ints]:
         return np.array([*known], np.int64), np.array([known[value] for value in listed], np.int64)
     if (dense := _dense(values)) is not None:
         low, is_known = dense
-        number = is_known.cumsum(dtype=np.int32 if len(is_known) <= _MOST else np.int64)  # larger than the values
+        number = is_known.cumsum(dtype=np.int32 if len(is_known) <= _MOST else np.int64)  # longer than the values
         number -= 1
         return is_known.nonzero()[0] + low, number[values - low].astype(np.int64)
     order, which = values.argsort(kind="stable"), np.empty(len(values), np.int64)
@@ -125,9 +125,9 @@ def different(values: Ints) -> tuple[Ints, Ints]:
 
 
 def _dense(values: Ints) -> tuple[int, Flags] | None:
-    """Return the least value, and whether each number from it on is one; None: they lie too far apart.
+    """Return the least value, and whether each number from it on is a value; None: the values lie too far apart.
 
-    Such a table is ten times faster than sorting, and what is numbered is mostly dense.
+    This table is ten times faster than sorting, and ids are mostly dense.
     """
     if not len(values):
         return None
@@ -141,7 +141,7 @@ def _dense(values: Ints) -> tuple[int, Flags] | None:
 
 
 def numbered(*keys: Ints) -> Ints:
-    """Return a number from 0 for each combination of keys, in their order.
+    """Return for each row the number of its combination of keys, from 0 in the order of keys.
 
     >>> numbered(np.array([7, 5, 7]), np.array([0, 0, 1])).tolist()
     [1, 0, 2]
@@ -158,7 +158,7 @@ def numbered(*keys: Ints) -> Ints:
 
 
 def filled(count: int, value: int, kind: Any = np.int64) -> Any:
-    """Return a column of one number, not to be changed: of few rows `numpy.full` takes several times as long."""
+    """Return a column of one number, not to be changed; for few rows `numpy.full` takes several times as long."""
     return _block(value, kind)[:count] if count <= _SOME else np.full(count, value, kind)
 
 
@@ -177,7 +177,7 @@ def first_of(numbers: Ints) -> Ints:
 
 
 def runs(*columns: Ints) -> tuple[Ints, Ints]:
-    """Return where the values of ordered columns change, from 0, and how many rows have each value."""
+    """Return the first row of each run of equal values in ordered columns, and the number of its rows."""
     first, *others = columns
     if not len(first):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
@@ -191,7 +191,7 @@ def runs(*columns: Ints) -> tuple[Ints, Ints]:
 
 
 def nth_of(keys: Sequence[Ints], time: Ints | None = None) -> Ints:
-    """Return which of those with its keys each row is, from 0, in order of time; None: rows are in order.
+    """Return the place of each row among the rows with its keys, from 0, by time; None: rows are in order of time.
 
     >>> nth_of([np.array([7, 5, 7, 7])]).tolist(), nth_of([np.array([7, 5, 7, 7])], np.array([3, 1, 9, 2])).tolist()
     ([0, 0, 1, 2], [1, 0, 2, 0])
@@ -220,7 +220,7 @@ def per_id(ids: Ints, function: Callable[[int], int]) -> Ints:
 
 
 def find_rows(keys: Ints, wanted: Ints) -> tuple[Ints, Flags]:
-    """Return the first row of `keys` that equals each of `wanted`, and whether there is one.
+    """Return for each of `wanted` the first row of `keys` that equals it, and whether there is one.
 
     >>> rows, known = find_rows(np.array([7, 5, 7]), np.array([5, 6, 7]))
     >>> rows[known].tolist(), known.tolist()
@@ -234,7 +234,7 @@ def find_rows(keys: Ints, wanted: Ints) -> tuple[Ints, Flags]:
 
 
 def look_up(known: Mapping[int, int], ids: Ints) -> Ints:
-    """Return `known[id]` for each id, NULL where it is not known; for few that are known among many distinct ids."""
+    """Return `known[id]` for each id, NULL where it is not known; meant for few known ids among many distinct ones."""
     values = np.fromiter(known.values(), np.int64, len(known))
     rows, is_known = find_rows(np.fromiter(known, np.int64, len(known)), ids)
     result = np.full(len(ids), NULL)
@@ -243,7 +243,7 @@ def look_up(known: Mapping[int, int], ids: Ints) -> Ints:
 
 
 def at_rows(column: Ints, rows: Ints, otherwise: int = NULL) -> Ints:
-    """Return what a column holds at some rows, and something else where a row is below 0, as there is none.
+    """Return the values of a column at some rows, and `otherwise` where a row is below 0, which means no row.
 
     >>> at_rows(np.array([7, 5]), np.array([1, -1])).tolist() == [5, NULL]
     True
@@ -260,7 +260,7 @@ class TextCodes(Generic[Text]):
     """Numbers for texts, from 0 in the order in which they come.
 
     Args:
-        texts: different ones that have numbers already.
+        texts: different texts that have numbers already.
 
     Attributes:
         texts: the text of each number.
@@ -271,11 +271,11 @@ class TextCodes(Generic[Text]):
         self._codes: dict[Text, int] = dict(zip(texts, range(len(texts)), strict=True))
 
     def parts(self) -> tuple[list[Text]]:
-        """Return what makes an equal one."""
+        """Return the arguments of an equal object."""
         return (self.texts,)
 
     def code(self, text: Text) -> int:
-        """Return the number of a text; a new one gets the next."""
+        """Return the number of a text; a new text gets the next number."""
         code = self._codes.get(text)
         if code is None:
             code = self._codes[text] = len(self.texts)
@@ -283,16 +283,16 @@ class TextCodes(Generic[Text]):
         return code
 
     def codes(self, ids: Ints, text_of: Callable[[int], Text]) -> Ints:
-        """Return the numbers of what ids lead to; `text_of` is called once per distinct id."""
+        """Return the number of each id's text; `text_of` is called once per distinct id."""
         return per_id(ids, lambda number: self.code(text_of(number)))
 
     def adopt(self, texts: Iterable[Text]) -> list[int]:
-        """Return the numbers of a rank's texts, in the order of its own numbers."""
+        """Return the numbers of a rank's texts, in the order of the rank's own numbers."""
         return [self.code(text) for text in texts]
 
 
 Names: TypeAlias = TextCodes[str | None]
-"""Numbers for names, which may be unknown. Each rank has its own, which those of the job adopt."""
+"""Numbers for names, which may be unknown. Each rank has numbers of its own; the names of the job adopt them."""
 
 
 def texts_by_id(reader: RankReader, select: str, ids: Ints) -> dict[int, str | None]:
@@ -300,8 +300,8 @@ def texts_by_id(reader: RankReader, select: str, ids: Ints) -> dict[int, str | N
 
     Args:
         reader: reads the rank.
-        select: gives id and text of the ids in `json_each(?)`.
-        ids: those that are wanted, in any order, `NULL` among them.
+        select: SELECT of id and text for the ids in `json_each(?)`.
+        ids: the wanted ids, in any order; `NULL` is ignored.
     """
     wanted = tuple(number for number in distinct(ids).tolist() if number != NULL)
     return reader.once((select, wanted), lambda: _texts(reader, select, wanted)) if wanted else {}
@@ -328,7 +328,7 @@ def as_text(value: object) -> str | None:
 
 
 def shared(value: object) -> str | None:
-    """Return the same as `as_text`; ranks whose texts are equal have the same object, in memory and where it is sent.
+    """Return `as_text` of a value as one object for equal texts of all ranks, which saves memory and pickled bytes.
 
     >>> shared("gem" + str("m")) is shared("gemm")
     True
@@ -337,8 +337,8 @@ def shared(value: object) -> str | None:
     return text if text is None else sys.intern(text)
 
 
-_DENSE = 1 << 12  # numbers this close together are used as they are
-_SHORT = 1 << 16  # below this numpy sorts ten times faster
+_DENSE = 1 << 12  # numbers within this range are used as they are
+_SHORT = 1 << 16  # numbers below this numpy sorts ten times faster
 
 
 @frozen
@@ -347,8 +347,8 @@ class RowGroups:
 
     Args:
         keys: the keys of each group.
-        order: numbers of the rows, group by group, within a group in their order.
-        first: where in `order` each group starts.
+        order: numbers of the rows, group by group, ascending within a group.
+        first: start of each group in `order`.
     """
 
     keys: list[tuple[int, ...]]
@@ -363,7 +363,7 @@ class RowGroups:
 
 
 def group_rows(keys: Sequence[Ints]) -> RowGroups:
-    """Group rows, of which there is at least one, by one column or more."""
+    """Return rows grouped by one or more columns; there is at least one row."""
     if len(keys[0]) <= _SOME:
         order = np.lexsort(keys[::-1])
         first, _ = runs(*(key[order] for key in keys))
@@ -376,7 +376,7 @@ def group_rows(keys: Sequence[Ints]) -> RowGroups:
 
 
 def grouped(keys: Sequence[Ints]) -> Iterator[tuple[tuple[int, ...], Ints]]:
-    """Yield each combination of keys that occurs, with the numbers of its rows in their order.
+    """Yield each combination of keys that occurs, with the numbers of its rows in ascending order.
 
     >>> import numpy as np
     >>> [(key, rows.tolist()) for key, rows in grouped([np.array([7, 5, 7]), np.array([0, 0, 0])])]
@@ -387,7 +387,7 @@ def grouped(keys: Sequence[Ints]) -> Iterator[tuple[tuple[int, ...], Ints]]:
 
 
 def _code(keys: Sequence[Ints]) -> tuple[Ints, int]:
-    """Return a small number for each combination of keys, in their order, and one that is greater than all of them."""
+    """Return a small number for each row's combination of keys, in the order of keys, and a bound above all of them."""
     code, width = np.zeros(0, np.int64), 0
     for key in keys:
         low = int(key.min())
@@ -410,29 +410,29 @@ def _code(keys: Sequence[Ints]) -> tuple[Ints, int]:
 
 
 BATCH = 1 << 17
-"""Rows of a batch: a few megabytes a column, and numpy's overhead per call vanishes."""
+"""Rows of a batch: a column takes a few megabytes, and numpy's overhead per call is negligible."""
 
 PIECE = 1 << 13
 """Rows that are packed at once: their texts stay in the processor's cache. Divides `BATCH`."""
 
 _JSON = json.JSONDecoder()
 _NO_INTS, _NO_REALS = np.empty(0, np.int64), np.empty(0, np.float64)
-_ROWS = 1 << 9  # rows alive as Python objects: few stay in the cache and call no garbage collector; divides PIECE
-_NOT_PACKABLE = (apsw.SQLError, apsw.TooBigError)  # JSON holds no blobs; many long texts exceed the longest one
+_ROWS = 1 << 9  # rows alive as Python objects: so few stay in the cache and call no garbage collector; divides PIECE
+_NOT_PACKABLE = (apsw.SQLError, apsw.TooBigError)  # JSON holds no blobs; many long texts exceed the longest value
 
 
 @frozen
 class Select:
-    """A selection of what to read of a rank.
+    """A statement that reads a rank, with the types of its columns.
 
     Args:
         sql: a SELECT over tables and views of one rank, with the columns below.
         numbers: names of its columns of whole numbers.
-        reals: of its columns of floating-point numbers.
-        texts: of its columns of texts.
-        base: table that the SELECT gives each row of, once at most, with the table's `id`: rows come in order of ids.
-            None: they come as the SELECT gives them.
-        reals_are_whole: most reals are whole numbers, as what counters count: these are packed; without `mixed`.
+        reals: names of its columns of floating-point numbers.
+        texts: names of its columns of texts.
+        base: table of which the SELECT returns each row at most once, with the table's `id`: rows come in order of ids.
+            None: they come in the order of the SELECT.
+        reals_are_whole: most reals are whole numbers, like values of counters: these are packed; without `mixed`.
     """
 
     sql: str
@@ -453,11 +453,11 @@ class Piece:
     """Some rows as columns, in the order of the names in `Select`.
 
     Args:
-        count: how many rows.
-        numbers: whole numbers, `NULL` for NULL and for what is no number; fractions are cut off.
-        reals: NaN for NULL and for what is no number; SQLite has no other NaN.
-        texts: texts and None; of a damaged file also other values of SQLite.
-        mixed: names of columns with values of another kind than asked for, which stand here as something else.
+        count: number of rows.
+        numbers: whole numbers, `NULL` for NULL and for values that are no numbers; fractions are cut off.
+        reals: NaN for NULL and for values that are no numbers; SQLite has no other NaN.
+        texts: texts and None; in a damaged file also other values of SQLite.
+        mixed: names of columns with values of another type than asked for, which were converted.
     """
 
     count: int
@@ -470,9 +470,9 @@ class Piece:
 def columns(reader: RankReader, base: str, sql: str, names: Sequence[str]) -> list[Ints]:
     """Read columns of whole numbers, all rows at once; arguments as for `Select`.
 
-    A reader that keeps what it reads reads each column of a SELECT once: those who take the same rows name the same
-    SELECT. Who changes what comes back takes a copy. Columns that come together are of the same rows, even of a file
-    that grows.
+    A reader that keeps its results reads each column of a SELECT once, so callers that need the same rows should pass
+    the same SELECT. Copy the columns before you change them. Columns of one call have the same rows, even if the file
+    grows.
     """
     known = _known_columns(reader, base, sql)
     rows = len(next(iter(known.values()))) if known else None
@@ -486,18 +486,18 @@ def columns(reader: RankReader, base: str, sql: str, names: Sequence[str]) -> li
 
 
 def read_before(reader: RankReader, base: str | None, sql: str, names: Sequence[str]) -> list[Ints] | None:
-    """Return what `columns` would, where all of it was read before and kept; else None."""
+    """Return the result of `columns` if all of it was read before and kept, else None."""
     known = _known_columns(reader, base, sql)
     return [known[name] for name in names] if known.keys() >= set(names) else None
 
 
 def _known_columns(reader: RankReader, base: str | None, sql: str) -> dict[str, Ints]:
-    """Return the columns of a SELECT that were read, by name."""
+    """Return the columns of a SELECT that were read before, by name."""
     return reader.once(("columns", base, sql), dict)
 
 
 def read_all(reader: RankReader, select: Select, damaged: Counter[str] | None = None) -> Piece:
-    """Read all rows at once; arguments as for `pieces`. Who changes what comes back takes a copy."""
+    """Read all rows at once; arguments as for `pieces`. Copy the columns before you change them."""
     if damaged is None:
         return reader.once(select, lambda: _joined_pieces(reader, select, None))
     return _joined_pieces(reader, select, damaged)
@@ -525,7 +525,7 @@ def batches(reader: RankReader, select: Select, damaged: Counter[str] | None = N
 
 
 def joined(parts: Sequence[Piece]) -> Piece:
-    """Return pieces, of which there is at least one, as one."""
+    """Return pieces, at least one, joined to one."""
     return Piece(
         sum(part.count for part in parts),
         [np.concatenate(column) for column in zip(*(part.numbers for part in parts), strict=True)],
@@ -542,9 +542,9 @@ def pieces(
 
     Args:
         reader: reads the rank.
-        select: what to read.
-        damaged: gets the number of values that are no numbers where numbers belong, by column.
-        size: how many rows are packed at once.
+        select: the statement.
+        damaged: gets, by column, the number of values that should be numbers but are not.
+        size: number of rows that are packed at once.
 
     Raises:
         QueryError, InputError: as for `RankReader.rows`.
@@ -552,7 +552,7 @@ def pieces(
     with reader.lend() as database:
         is_packable = select.reals_are_whole or not select.reals
         base, tables = select.base, reader.tables
-        # Without the table there are no rows; as in every file that a profiler wrote, its id is the primary key.
+        # Without the table there are no rows; in every file that a profiler wrote, its id is the primary key.
         if base and is_packable and (base in tables.by_id or base not in tables.columns):
             yield from _by_key(database, tables, select, damaged, size)
         else:
@@ -564,7 +564,7 @@ def pieces(
 def _by_key(
     database: ShareDatabase, tables: RankTables, select: Select, damaged: Counter[str] | None, size: int
 ) -> Iterator[Piece]:
-    """Read rows packed, `size` at a time; from where something can't be packed, one by one."""
+    """Read rows packed, `size` at a time; from the first piece that can't be packed on, one by one."""
     packing, rows_sql, rest = _texts_of_packing(select, size)
     run, first = partial(database.execute, tables=(tables,)), -1 << 63
     while packed := _packed(partial(database.rows, packing, (first,), tables), first, select):
@@ -582,7 +582,7 @@ def _by_key(
 
 @functools.lru_cache(256)  # rank after rank
 def _texts_of_packing(select: Select, size: int) -> tuple[str, str, str]:
-    """Return what packs rows from an id on, up to `size`; what selects these; and what follows the columns of all."""
+    """Return the statement that packs up to `size` rows from an id on, the one that selects them, and its clauses."""
     numbers = (f"json_group_array(COALESCE({quote_name(name)}, {NULL}))" for name in select.numbers)
     reals = (f"json_group_array({_whole(name)})" for name in select.reals)
     texts = (f"json_group_array({quote_name(name)})" for name in select.texts)
@@ -592,7 +592,7 @@ def _texts_of_packing(select: Select, size: int) -> tuple[str, str, str]:
 
 
 def _packed(read: Callable[[], list[Row]], first: int, select: Select) -> tuple[int, Piece] | None:
-    """Read some rows from an id on, and return the last id with them; None when something can't be packed."""
+    """Read some rows from an id on, and return the last id with them; None if a value can't be packed."""
     try:
         ((last, count, *columns),) = read()
         if not count:
@@ -609,7 +609,7 @@ def _packed(read: Callable[[], list[Row]], first: int, select: Select) -> tuple[
 
 
 def _whole(name: str) -> str:
-    """Return SQL for a real as a whole number; `NULL` where it is none."""
+    """Return SQL for a real as a whole number; `NULL` where it is not whole."""
     column = quote_name(name)
     return f"CASE WHEN {column} = CAST({column} AS INTEGER) THEN CAST({column} AS INTEGER) ELSE {NULL} END"
 
@@ -617,7 +617,7 @@ def _whole(name: str) -> str:
 def _unpacked_numbers(column: str, count: int) -> Ints:
     body = column[1:-1]
     if '"' in body or "." in body or "e" in body or "[" in body or "{" in body:
-        raise ValueError("not only whole numbers")  # but text, fractions, over 64 bits, JSON
+        raise ValueError("not only whole numbers")  # also text, fractions, over 64 bits, JSON
     return np.fromstring(body, np.int64, count, sep=",")
 
 
@@ -702,7 +702,7 @@ _RULES = {
 
 @functools.cache
 def statement(name: str) -> str:
-    """Return the text of a `.sql` file without comments; rules and other statements take the places of `{{…}}`."""
+    """Return the text of a `.sql` file without comments; rules and other statements replace `{{…}}`."""
     text = strip_comments(Path(__file__).with_name("sql").joinpath(f"{name}.sql").read_text(encoding="utf-8"))
     for rule, condition in _RULES.items():
         text = text.replace(f"{{{{{rule}}}}}", condition)

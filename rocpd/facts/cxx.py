@@ -1,6 +1,6 @@
-"""Reads names of C++ functions: makes mangled ones readable, takes the function and its template apart.
+"""Reads names of C++ functions: makes mangled names readable, and splits a name into scopes, function and template.
 
-Good enough for people, not for a linker: what a mangled name says only by reference is left out.
+Good enough for people, not for a linker: parts that a mangled name gives only by reference are left out.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _LITERAL = re.compile(r"\b(\d+)(?:ul?l?|l)\b")
 
 
 class Function(NamedTuple):
-    """A function's name taken apart.
+    """The parts of a function's name.
 
     Args:
         scopes: its namespaces and classes, the outermost first.
-        name: of the function alone.
-        template: what stands in its <>, without these.
+        name: name of the function alone.
+        template: the text between its < and >.
     """
 
     scopes: tuple[str, ...]
@@ -47,7 +47,7 @@ class Function(NamedTuple):
 
 
 def readable(name: str) -> str:
-    """Return a name without `.kd` and anonymous namespaces; a mangled one as C++ writes it, without parameters.
+    """Return a name without `.kd` and anonymous namespaces; a mangled name as C++ writes it, without parameters.
 
     >>> readable("void (anonymous namespace)::f<128u>(int) [clone .kd]"), readable("_ZN2ck1fILi64EtEEvPKT_")
     ('void f<128>(int)', 'ck::f<64, unsigned short>')
@@ -61,7 +61,7 @@ def readable(name: str) -> str:
 
 
 def take_apart(name: str) -> Function:
-    """Take what `readable` returned apart; words that neither a signature nor a template follows are all the name.
+    """Return the parts of a name from `readable`; words without a signature or template are a name as a whole.
 
     >>> take_apart("void at::native::f<4, at::add<float>>(int)")
     Function(scopes=('at', 'native'), name='f', template='4, at::add<float>')
@@ -99,7 +99,7 @@ def bare_name(name: str) -> str:
 
 
 def _function(scopes: list[str], name: str, marks: tuple[int, int, int], end: int) -> Function:
-    """Return the function whose name starts, and whose template opens and closes, at these places."""
+    """Return the function whose name starts, and whose template opens and closes, at these positions."""
     start, opened, closed = marks
     if opened < start:
         return Function(tuple(scopes), name[start:end], "")
@@ -107,7 +107,7 @@ def _function(scopes: list[str], name: str, marks: tuple[int, int, int], end: in
 
 
 def _unmangled(name: str) -> str:
-    """Return a mangled name up to its parameters, without what it refers back to; what is not understood stays."""
+    """Return a mangled name, made readable up to its parameters, without back references; unknown forms stay."""
     text, position, opened = "", 2, [""]
     while position < len(name):
         if opened[-1] == "L" and (value := _VALUE.match(name, position)):

@@ -1,10 +1,10 @@
-"""Graphs of one rank: the calls that launch them, and what was recorded when they were captured.
+"""Graphs of one rank: the calls that launch them, and the launches recorded when they were captured.
 
-A capture lies between the begin and the end on one stream. It holds the launches of kernels meanwhile, on that stream
-or, forked to another one, on the thread that captures; what has an operation of its own was not captured. Handles are
-those of one process, and may be used again: an executable belongs to the last capture of its graph before it.
+A capture lies between its begin and its end on one stream. It holds the kernel launches in between on that stream or,
+forked to another stream, on the thread that captures; calls with an operation of their own were not captured. Handles
+belong to one process, and may be used again: an executable belongs to the last capture of its graph before it.
 
-All of it is of the whole trace, whatever the selection: that chooses among operations, and so among launches.
+All of it is of the whole trace, regardless of the selection, which chooses among operations, and so among launches.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ class GraphLaunchCalls(NamedTuple):
     graph: Sequence[str | None]
 
     def of(self, stack: Ints) -> Ints:
-        """Return which of them launched each operation, by its stack id; -1 for none."""
+        """Return the call that launched each operation, as a row, given stack ids of operations; -1 for none."""
         return launching_regions(self.stack, self.start, self.end, stack)
 
 
 class Captured(NamedTuple):
-    """A launch that a graph recorded: kernel, grid and work-group in work-items, None: not recorded; function."""
+    """A launch that a graph recorded: kernel, grid and work-group [work-items] (None: not recorded), and function."""
 
     kernel: str | None
     grid: Sizes | None
@@ -63,7 +63,7 @@ class Captured(NamedTuple):
 
 
 class GraphCall(NamedTuple):
-    """A call with its arguments, of which `of` returns the first that has one of some names; times [ns]."""
+    """A call with its arguments; times [ns]."""
 
     function: str
     start: int
@@ -77,7 +77,7 @@ class GraphCall(NamedTuple):
 
 
 class Capture(NamedTuple):
-    """A capture: the calls that begin and end it, the launches that it holds, handles of what was made of it."""
+    """A capture: the calls that begin and end it, its launches, and the handles of executables made of its graph."""
 
     begin: GraphCall
     end: GraphCall
@@ -96,7 +96,7 @@ class Capture(NamedTuple):
 
 
 def read_graph_launches(reading: RankReading) -> GraphLaunchCalls:
-    """Read the calls that launch graphs; those with invalid times are left out and counted."""
+    """Read the calls that launch graphs; calls with invalid times are left out and counted."""
     rows = reading.whole().reader.rows(statement("graph_calls"))
     launches = [row for row in rows if launches_graph(as_text(row[1])) and isinstance(row[4], int)]
     calls = [row for row in launches if all(isinstance(time, int) for time in row[2:4]) and 1 <= row[2] <= row[3]]
@@ -106,7 +106,7 @@ def read_graph_launches(reading: RankReading) -> GraphLaunchCalls:
 
 
 def read_captures(reading: RankReading) -> list[Capture]:
-    """Read the captures of a rank; calls that have an operation of their own were not captured."""
+    """Read the captures of a rank; calls with an operation of their own were not captured."""
     whole = reading.whole()
     launched = read_ops(whole, OperationNames(), stacks=True).stack
     recorded = _calls(whole.reader.rows(statement("capture_calls")))
@@ -122,7 +122,7 @@ def read_captures(reading: RankReading) -> list[Capture]:
 
 
 def handle(text: str | None) -> str | None:
-    """Return a handle in one form, whichever the source has.
+    """Return a handle in one form, as sources write it in decimal or hexadecimal.
 
     >>> handle("0x24922d90"), handle("613559696"), handle(None)
     ('0x24922d90', '0x24922d90', None)
@@ -134,9 +134,9 @@ def handle(text: str | None) -> str | None:
 
 
 def _calls(rows: Iterable[Row]) -> dict[int, GraphCall]:
-    """Return calls by id, of rows of an argument each: id, function, start, end, thread, name, value.
+    """Return calls by id, of rows with an argument each: id, function, start, end, thread, name, value.
 
-    Those without times are left out.
+    Calls without times are left out.
     """
     calls: dict[int, GraphCall] = {}
     for row, function, start, end, thread, name, value in rows:

@@ -1,4 +1,4 @@
-"""Allocations and frees of one rank: which allocation each row ends, who made it, and what is held from then on.
+"""Allocations and frees of one rank: the allocation that each row ends, its caller, and the memory held from then on.
 
 Never guesses the size of a free whose allocation is not in the trace.
 """
@@ -32,13 +32,13 @@ class Allocations:
         start, end: [ns].
         agent, stream: ids, `NULL` where unknown.
         level: number in `Names`: REAL, VIRTUAL or SCRATCH.
-        size: of an allocation; of a free that of the allocation which it ends, else 0 [bytes].
+        size: size of an allocation; for a free, the size of the allocation that it ends, else 0 [bytes].
         allocates: whether memory is held from then on.
-        ends: row of the allocation that it ends: of which it frees the memory, or whose address is given out again; -1.
-        passes: whether it passes the filters; a free as its allocation does, for most frees name no agent.
+        ends: row of the allocation that it ends, as it frees the memory or gets its address; -1: none.
+        passes: whether it passes the filters; a free passes if its allocation does, as most frees name no agent.
         in_window: whether it starts in the window.
-        stack: stack id by which it is called.
-        names: what numbers of levels stand for.
+        stack: stack id of its call.
+        names: names of the numbers of levels.
     """
 
     row: Ints
@@ -57,12 +57,12 @@ class Allocations:
 
     @property
     def counts(self) -> Flags:
-        """Whether each passes the filters, and starts in the window."""
+        """Whether each row passes the filters and starts in the window."""
         return self.passes & self.in_window
 
     @property
     def ended_by(self) -> Ints:
-        """Row that ends each; -1 where none does."""
+        """Row that ends each allocation; -1 where none does."""
         by = np.full(len(self.row), -1)
         ending = (self.ends >= 0).nonzero()[0]
         by[self.ends[ending]] = ending
@@ -71,14 +71,14 @@ class Allocations:
 
 @frozen
 class Callers:
-    """Who allocates and frees; a number for each row of `Allocations`.
+    """The calls that allocate and free; a number for each row of `Allocations`.
 
     Args:
         row: id of the call, `NULL` where unknown.
         call: number in `Names` of the function, `NULL` where unknown.
         marker: number in `Names` of the innermost marker around the call, `NULL`: none.
-        duration: of the call, 0 where unknown [ns].
-        names: what numbers stand for.
+        duration: duration of the call, 0 where unknown [ns].
+        names: names of the numbers.
     """
 
     row: Ints
@@ -89,14 +89,14 @@ class Callers:
 
     @property
     def what(self) -> tuple[Ints, Ints]:
-        """Function and marker of each."""
+        """Function and marker of each call."""
         return self.call, self.marker
 
 
 def read_allocations(reading: RankReading) -> Allocations:
-    """Read all allocations and frees of a rank, whatever the selection: which end which never depends on it.
+    """Read all allocations and frees of a rank, regardless of the selection, so that pairs never depend on it.
 
-    What comes back is not to be changed.
+    Do not change the result.
     """
     return reading.reader.once(_ALLOCATIONS, lambda: _read(reading))
 
@@ -129,14 +129,14 @@ def _read(reading: RankReading) -> Allocations:
 
 
 def memory_keys(level: Ints, is_scratch: Flags, address: Ints, agent: Ints, queue: Ints) -> tuple[Ints, ...]:
-    """Return columns that are equal where the memory is: level and address; of scratch memory, agent and queue.
+    """Return columns that are equal for the same memory: level and address; for scratch memory, agent and queue.
 
-    Reserved addresses (VIRTUAL) and the memory behind them (REAL) are held apart although their addresses are equal.
+    Reserved addresses (VIRTUAL) and the memory behind them (REAL) differ although their addresses are equal.
 
     Args:
         level: number of REAL, VIRTUAL or SCRATCH.
         is_scratch: whether it is SCRATCH.
-        address: where it starts; `NULL` or 0 where unknown, then agent and queue say which memory it is.
+        address: start of the memory; `NULL` or 0 where unknown, then agent and queue identify the memory.
         agent, queue: ids; scratch memory belongs to a queue.
 
     >>> level, agents, queues = np.zeros(2, np.int64), np.array([1, NULL]), np.array([2, 3])
@@ -150,10 +150,10 @@ def memory_keys(level: Ints, is_scratch: Flags, address: Ints, agent: Ints, queu
 
 
 def freed(keys: Sequence[Ints], allocates: Flags) -> Ints:
-    """Return which allocation each row ends; -1: none.
+    """Return the row of the allocation that each row ends; -1: none.
 
     Args:
-        keys: columns of rows in order of time, as `memory_keys` has them.
+        keys: columns of rows in order of time, as from `memory_keys`.
         allocates: whether memory is held from a row on.
 
     >>> freed([np.zeros(4, np.int64)], np.array([True, True, False, False])).tolist()
@@ -168,7 +168,7 @@ def freed(keys: Sequence[Ints], allocates: Flags) -> Ints:
 
 
 def read_callers(reading: RankReading, allocations: Allocations) -> Callers:
-    """Return who allocates and frees, in the whole trace of a rank; what comes back is not to be changed."""
+    """Return the calls that allocate and free in the whole trace of a rank; do not change the result."""
     whole = reading.whole()
 
     def derive() -> tuple[Callers, dict[str, int]]:
@@ -193,13 +193,13 @@ def _read_callers(allocations: Allocations, regions: RankRegions, call: Ints, na
 
 @frozen
 class MemoryChanges:
-    """Changes of what is held, in order of time: an allocation adds, its end takes away.
+    """Changes of held memory, in order of time: an allocation adds, its end takes away.
 
     Args:
         of: row of the allocation.
-        by: row that changes it: the allocation itself, or what ends it.
-        bytes: more, or less.
-        held: bytes that its holder has from then on; Python's integers where damaged sizes need them.
+        by: row that makes the change: the allocation itself, or the row that ends it.
+        bytes: size of the change, negative when memory is given back.
+        held: bytes that its holder has from then on; Python integers where damaged sizes need them.
     """
 
     of: Ints
@@ -209,22 +209,22 @@ class MemoryChanges:
 
 
 def changes(allocations: Allocations) -> MemoryChanges:
-    """Return how what each agent holds of each level changes."""
+    """Return the changes of the memory that each agent holds of each level."""
     holders = (allocations.agent, allocations.level)
     return changes_of(allocations.size, allocations.allocates, allocations.ends, holders)
 
 
 def changes_of(size: Ints, allocates: Flags, ends: Ints, holders: Sequence[Ints]) -> MemoryChanges:
-    """Return how what is held changes.
+    """Return the changes of held memory.
 
     Args:
-        size, allocates, ends: of rows in order of time, as `Allocations` has them; sizes of frees do not matter.
-        holders: columns that say, of each allocation, with which others it is added up.
+        size, allocates, ends: of rows in order of time, as in `Allocations`; sizes of frees do not matter.
+        holders: columns by which allocations are added up.
     """
     made, ending = allocates.nonzero()[0], (ends >= 0).nonzero()[0]
     of, by = np.concatenate([ends[ending], made]), np.concatenate([ending, made])
     more = np.concatenate([-size[ends[ending]], size[made]])
-    order = np.argsort(by, kind="stable")  # of an address that is given out again the old memory goes first
+    order = np.argsort(by, kind="stable")  # where an address is given out again, the old memory goes first
     of, by, more = of[order], by[order], more[order]
     held = more.copy() if total(np.abs(more)) < 1 << 63 else more.astype(object)
     for _, rows in grouped([column[of] for column in holders]):

@@ -1,9 +1,8 @@
-"""Calculates how many waves of a kernel fit on a SIMD unit, from what the kernel takes and the GPU has.
+"""Calculates how many waves of a kernel fit on a SIMD unit, from the needs of the kernel and the limits of the GPU.
 
 By the ISA guides of CDNA 2 and 3 (https://www.amd.com/en/support/tech-docs, "Instruction Set Architecture"): 512 vector
-registers per lane of a SIMD unit, architectural and accumulation ones together, given out in eights; LDS belongs to the
-compute unit, given out in blocks of 512 bytes. Registers of other architectures are given out differently: nothing is
-said of them.
+registers per lane of a SIMD unit, architectural and accumulation ones together, allocated in eights; LDS belongs to the
+compute unit, allocated in blocks of 512 bytes. Other architectures allocate registers differently: they give no result.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ class KernelNeeds:
 
 
 def waves_per_simd(gpu: GpuLimits, kernel: KernelNeeds) -> tuple[int, str] | None:
-    """Return how many waves fit on a SIMD unit, and what limits them; None where that is not known.
+    """Return the number of waves that fit on a SIMD unit, and the resource that limits them; None where unknown.
 
     >>> gpu = GpuLimits("gfx942", 304, 4, 64, 32, 65536)
     >>> waves_per_simd(gpu, KernelNeeds(256, 24, 0)), waves_per_simd(gpu, KernelNeeds(256, 120, 16384))

@@ -1,7 +1,7 @@
 """Reads the GPU operations of one rank, kernels and copies, in the order in which each agent ran them, and their calls.
 
-Which call launched an operation is the rule of `rocpd.schema.rules.launch`. Memory: one rank at a time, about 80 bytes
-per operation. Rows with invalid timestamps are left out and counted.
+`rocpd.schema.rules.launch` has the rule for the call that launched an operation. Memory: one rank at a time, about 80
+bytes per operation. Rows with invalid timestamps are left out and counted.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Ops(EqualColumns):
         start, end: as recorded [ns].
         agent, stream: ids, `NULL` where unknown.
         name: number in `OperationNames`.
-        stack: stack id, by which its call is found; `NULL` where unknown or not asked for.
+        stack: stack id, which leads to its call; `NULL` where unknown or not asked for.
     """
 
     kind: Ints
@@ -62,23 +62,23 @@ class Ops(EqualColumns):
         return self.end - self.start
 
     def lane(self, by: By | None) -> Ints:
-        """Return where each operation ran: its agent, or its stream when that is what divides."""
+        """Return the agent of each operation, or its stream in a division by stream."""
         return self.stream if by is By.STREAM else self.agent
 
     def lanes(self, by: By | None) -> Iterator[tuple[int, Ops]]:
-        """Yield the operations of each agent, or of each stream when that is what divides."""
+        """Yield the operations of each agent, or of each stream in a division by stream."""
         lane = self.lane(by)
         for number in distinct(lane).tolist():
             yield number, self.take((lane == number).nonzero()[0])
 
     def union(self, rows: Ints | slice = slice(None)) -> Union:
-        """Return the time that some of the operations, or all, cover."""
+        """Return the time that some or all of the operations cover."""
         return union(self.start[rows], self.end[rows])
 
     def gaps_before(self) -> Ints:
-        """Return for each operation, of one agent, the time from the latest end of all before it [ns].
+        """Return for each operation of one agent the time from the latest end of all operations before it [ns].
 
-        0 while one still runs, `NULL` for the first.
+        0 while one of them still runs, `NULL` for the first.
         """
         latest = np.maximum.accumulate(self.end)
         gaps = np.maximum(self.start[1:] - latest[:-1], 0)
@@ -96,7 +96,7 @@ _LANES = f"SELECT DISTINCT agent, stream FROM ({{}}) WHERE {VALID_TIMES}"
 
 
 def all_lanes(reading: RankReading, ops: Ops) -> Iterator[tuple[int, int, Ints]]:
-    """Yield agent or stream, its agent and rows of its operations; in a window also those that work outside of it only.
+    """Yield agent or stream, its agent, and rows of its operations; also those that work only outside of the window.
 
     Args:
         reading: reads the rank.
@@ -121,11 +121,11 @@ def rows_within(ops: Ops, by: By | None, lane: int, span: Base) -> Ints:
 
 
 class OperationNames:
-    """Numbers for names of kernels and directions of copies, each for what is shown and what it is in full.
+    """Numbers for names of kernels and directions of copies, each number for a pair of shown and full name.
 
     Attributes:
-        texts: what is shown under each number; in a form that leaves something out, several show the same.
-        full: by which a kernel is known: what it does, and with which of other ranks it belongs.
+        texts: shown name of each number; several numbers have the same if the form of names leaves parts out.
+        full: full name of each number, which identifies a kernel across ranks.
     """
 
     def __init__(self) -> None:
@@ -134,11 +134,11 @@ class OperationNames:
         self._codes: dict[tuple[str | None, str | None], int] = {}
 
     def adopt(self, others: OperationNames) -> None:
-        """Give the same numbers as others, where there are none yet."""
+        """Take over the numbers of others, where there are none yet."""
         self.texts, self.full, self._codes = others.texts.copy(), others.full.copy(), others._codes.copy()
 
     def code(self, shown: str | None, full: str | None) -> int:
-        """Return the number of a name; a new one gets the next."""
+        """Return the number of a name; a new name gets the next number."""
         code = self._codes.setdefault((shown, full), len(self.texts))
         if code == len(self.texts):
             self.texts.append(shown)
@@ -146,30 +146,30 @@ class OperationNames:
         return code
 
     def first_alike(self) -> Ints:
-        """Return of each number the first one of the same name in full."""
+        """Return for each number the first number with the same full name."""
         first: dict[str | None, int] = {}
         return np.array([first.setdefault(full, code) for code, full in enumerate(self.full)], np.int64)
 
 
 def kinds_of(ops: Ops, categories: Categories, names: OperationNames) -> Ints:
-    """Return of each operation whether it computes, communicates or copies: a number in `KINDS`."""
+    """Return the kind of each operation (computes, communicates, copies) as a number in `KINDS`."""
     return np.where(ops.kind == COPY, COPIES, _kinds_of_kernels(categories, tuple(names.full))[ops.name])
 
 
-@functools.lru_cache(64)  # analysis after analysis, rank after rank
+@functools.lru_cache(64)  # asked by analysis after analysis, for rank after rank
 def _kinds_of_kernels(categories: Categories, names: tuple[str | None, ...]) -> Ints:
     kinds = [COMMUNICATION if is_communication(categories.of(name)) else COMPUTE for name in names]
     return np.array(kinds, np.int64)
 
 
 def split(ops: Ops, categories: Categories, names: OperationNames) -> dict[str, Ints]:
-    """Return the numbers of compute kernels, communication kernels and copies among operations."""
+    """Return the rows of compute kernels, communication kernels and copies among operations."""
     kinds = kinds_of(ops, categories, names)
     return {kind: (kinds == number).nonzero()[0] for number, kind in enumerate(KINDS)}
 
 
 def kernel_texts(reader: RankReader, names: KernelNames, ids: Ints) -> dict[int, str | None]:
-    """Return kernel id -> name; many producers write no truncated one, so it is taken from the name for people."""
+    """Return kernel id -> name; many profilers write no truncated name, so it is derived from the display name."""
     texts = texts_by_id(reader, names_of_kernels(names) + _AMONG, ids)
     if names is KernelNames.TRUNCATED:
         return {number: text and bare_name(text) for number, text in texts.items()}
@@ -182,7 +182,7 @@ def string_texts(reader: RankReader, ids: Ints) -> dict[int, str | None]:
 
 
 def kernel_forms(reading: RankReading, ids: Ints) -> tuple[dict[int, str | None], dict[int, str | None]]:
-    """Return kernel id -> name in the form that was asked for, and in full."""
+    """Return kernel id -> name in the form that was asked for, and kernel id -> full name."""
     full = kernel_texts(reading.reader, KernelNames.FULL, ids)
     form = reading.options.kernel_names
     return (full if form in UNCUT else kernel_texts(reading.reader, form, ids)), full
@@ -207,18 +207,18 @@ def read_ops(reading: RankReading, names: OperationNames, stacks: bool = False) 
 
 
 def _named(read: _InOrder, names: OperationNames, known: Iterable[tuple[str | None, str | None]]) -> Ops:
-    """Return operations with the numbers that their names have, or get, among others."""
+    """Return operations with the numbers of their names in `names`; new names get new numbers."""
     codes = [names.code(*name) for name in known]
     return dataclasses.replace(read.ops, name=np.array(codes, np.int64)[read.ops.name])
 
 
 class _InOrder(NamedTuple):
-    """Operations of a rank; six analyses of the first screen ask for them, and sorting is most of the work.
+    """Sorted operations of a rank, kept as six analyses of the first screen need them and sorting is most of the work.
 
     Args:
-        ops: those with valid times, in order; names are places in `kernels`, then in `copies`.
-        kernels, copies: ids of their names, in order.
-        invalid: how many operations have no valid times.
+        ops: operations with valid times, in order; names are indices into `kernels`, then `copies`.
+        kernels, copies: ids of their names, ascending.
+        invalid: number of operations without valid times.
     """
 
     ops: Ops
@@ -231,7 +231,7 @@ _OPERATIONS = Fact("operations", 1, (_InOrder, Ops))
 
 
 def _names(reading: RankReading, read: _InOrder) -> list[tuple[str | None, str | None]]:
-    """Return the name of each kernel and copy, in the form that was asked for and in full."""
+    """Return the name of each kernel and copy in the form that was asked for, and its full name."""
     shown, full = kernel_forms(reading, read.kernels)
     texts = string_texts(reading.reader, read.copies)
     kernels = [(shown.get(number), full.get(number)) for number in read.kernels.tolist()]
@@ -255,11 +255,11 @@ def timed_columns(reading: RankReading, base: str, select: str, names: Sequence[
     """Read columns, `start` and `end` among them, of the rows of a rank with valid times.
 
     Args:
-        reading: reads the rank; gets the number of the other rows, if they have a name.
-        base: table that has the rows.
+        reading: reads the rank; counts the other rows if `what` is given.
+        base: table of the rows.
         select: name of the statement.
-        names: of the columns.
-        what: the rows are called.
+        names: names of the columns.
+        what: name of this kind of rows.
     """
     read = columns(reading.reader, base, statement(select), names)
     valid = valid_times(*(read[names.index(edge)] for edge in ("start", "end"))).nonzero()[0]
@@ -269,16 +269,16 @@ def timed_columns(reading: RankReading, base: str, select: str, names: Sequence[
 
 
 def has_its_time(reader: RankReader) -> Callable[[int], bool]:
-    """Return what says whether all the time of a rank is that of an agent.
+    """Return a function that returns whether an agent exists for all the time of a rank.
 
-    Of any other agent, such as NULL, nothing is known but what ran there.
+    Of any other agent, such as NULL, only the operations on it are known.
     """
     gpus = reader.once(GPUS, lambda: {number for (number,) in reader.rows(GPUS)})
     return lambda agent: not gpus or agent in gpus
 
 
 def read_stacks(reader: RankReader) -> dict[int, tuple[Ints, Ints, Ints]]:
-    """Return kind of operation -> row ids in order, starts and stack ids of all, those with invalid times too."""
+    """Return kind of operation -> row ids in order, starts and stack ids of all, including those with invalid times."""
     stacks = {}
     for kind, base, name in (
         (KERNEL, "rocpd_kernel_dispatch", "kernels"),
@@ -290,7 +290,7 @@ def read_stacks(reader: RankReader) -> dict[int, tuple[Ints, Ints, Ints]]:
 
 
 def _read(reader: RankReader, base: str, name: str, stacks: bool) -> list[Ints]:
-    also = ("size",) if base == "rocpd_memory_copy" else ()  # analyses ask for it; of few rows a statement costs most
+    also = ("size",) if base == "rocpd_memory_copy" else ()  # analyses need it; for few rows a statement costs most
     read = columns(reader, base, statement(name), (*(_COLUMNS if stacks else _COLUMNS[:-1]), *also))
     return read[: len(_COLUMNS)] if stacks else [*read[: len(_COLUMNS) - 1], np.full(len(read[0]), NULL)]
 
@@ -298,15 +298,15 @@ def _read(reader: RankReader, base: str, name: str, stacks: bool) -> list[Ints]:
 _CALLS = ("id", "stack", "start", "end")
 _THREADS = ("stack", "start", "end", "thread")
 NO_THREAD = -2
-"""The thread of a call that is not known: no region has it."""
+"""The thread of an unknown call: no region has it."""
 
 
 @frozen
 class Links(EqualColumns):
-    """For each operation of a rank the call that launched it.
+    """The launching call of each operation of a rank.
 
     Args:
-        linked: numbers of the operations whose call is known.
+        linked: rows of the operations whose call is known.
         call: ids of their calls.
         start, end: of their calls [ns].
         first: whether the operation is the first one of its call: a graph launch starts many.
@@ -320,7 +320,7 @@ class Links(EqualColumns):
 
 
 def link(reader: RankReader, ops: Ops) -> Links:
-    """Find the call of each operation in the whole trace; calls whose times are invalid are left out."""
+    """Return the launching call of each operation in the whole trace; calls with invalid times are left out."""
     row, stack, start, end = columns(reader.whole(), "rocpd_region", statement("regions"), _CALLS)
     call = launching_regions(stack, start, end, ops.stack)
     linked = (call >= 0).nonzero()[0]
@@ -333,7 +333,7 @@ def link(reader: RankReader, ops: Ops) -> Links:
 
 
 def launch_calls(reader: RankReader, stacks: Ints) -> tuple[Ints, Ints]:
-    """Return thread and start [ns] of the call, in the whole trace, that launched each operation.
+    """Return thread and start [ns] of the launching call of each operation, in the whole trace.
 
     Args:
         reader: reads the rank.
@@ -348,7 +348,7 @@ def launch_calls(reader: RankReader, stacks: Ints) -> tuple[Ints, Ints]:
 
 
 def functions_of(reader: RankReader, calls: Ints) -> tuple[Ints, dict[int, str | None]]:
-    """Return the function of each call, in the whole trace, as the id of its name, and what the ids stand for.
+    """Return the function of each call in the whole trace, as the id of its name, and id -> name.
 
     Args:
         reader: reads the rank.
@@ -361,9 +361,9 @@ def functions_of(reader: RankReader, calls: Ints) -> tuple[Ints, dict[int, str |
 
 
 def idle_until(reading: RankReading) -> tuple[Callable[[Ints], Ints], bool]:
-    """Return what says how long no operation runs until some times, whatever the selection; whether there are any [ns].
+    """Return a function times -> idle time before each of them [ns], and whether the rank has operations.
 
-    It counts from the first operation of the rank to its last.
+    Idle is time in which no operation runs, from the first operation of the rank to its last, in the whole trace.
     """
     ops = read_ops(reading.whole(), OperationNames())
     busy, (start, end) = ops.union(), (int(ops.start.min()), int(ops.end.max())) if len(ops) else (0, 0)
@@ -373,7 +373,7 @@ def idle_until(reading: RankReading) -> tuple[Callable[[Ints], Ints], bool]:
 def numbered_dispatches(reading: RankReading) -> Iterator[tuple[str | None, Base | None]]:
     """Yield the kernel of each dispatch of the whole trace, in the order of dispatch, with its times [ns].
 
-    Times are as the window cuts them; None of a dispatch that the selection leaves out, `NULL` where not recorded.
+    Times are as the window cuts them; None for a dispatch that the selection leaves out, `NULL` where not recorded.
     """
     select = statement("numbered_dispatches")
     counted = {row: (whole(start), whole(end)) for row, _, start, end in reading.reader.rows(select)}
@@ -388,7 +388,7 @@ def launching_rows(reader: RankReader) -> Ints:
 
 
 def started(reading: RankReading, ops: Ops) -> Ints:
-    """Return the start of each operation [ns], also where the edge of a window cut it off."""
+    """Return the start of each operation [ns] as recorded, even if the edge of a window cut it off."""
     if not reading.reader.cuts:
         return ops.start
     uncut = read_ops(reading.whole(), OperationNames())

@@ -71,7 +71,7 @@ def _number(value: object, kind: str, names: tuple[str, ...]) -> int | None:
 
 
 def active_lanes(mask: int) -> int:
-    """Return how many lanes a mask of 64 bits has active, which SQLite holds with a sign.
+    """Return the number of active lanes in a mask of 64 bits, which SQLite holds with a sign.
 
     >>> active_lanes(-1), active_lanes(7)
     (64, 3)
@@ -80,7 +80,7 @@ def active_lanes(mask: int) -> int:
 
 
 def signed(number: int) -> int | None:
-    """Return a number of 64 bits as SQLite holds it; None for one that has more.
+    """Return a number of 64 bits as SQLite holds it; None for a number with more bits.
 
     >>> signed((1 << 64) - 1), signed(5), signed(1 << 64)
     (-1, 5, None)

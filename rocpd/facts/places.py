@@ -1,8 +1,8 @@
-"""Where a rank is at any time, and where its GPU work was launched: the step, and the path of marker ranges.
+"""The step, or path of marker ranges, of a rank at any time, and of its GPU work by its launch.
 
-A step holds what any thread of the rank launches during it. Other ranges hold what their own thread launches; their
-path begins with the step that the rank is in. Work whose call is not in the trace counts by its start, for steps alone.
-Calls and markers are those of the whole trace, whatever the selection.
+A step holds all work that any thread of the rank launches during it. Other ranges hold the work that their own thread
+launches; their path begins with the step that the rank is in. Work whose call is not in the trace counts by its start,
+for steps only. Calls and markers are those of the whole trace, regardless of the selection.
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ SEPARATOR = " / "
 """Between the ranges of a path."""
 
 Path: TypeAlias = tuple[str, ...]
-"""Texts of ranges, # for numbers, the outermost first."""
+"""Texts of ranges, with # for numbers, the outermost first."""
 
 Place: TypeAlias = int | Path | None
-"""A step, None outside of steps; or a path."""
+"""A step (None outside of steps), or a path."""
 
 
 @frozen
 class Origins:
-    """Where the operations of a rank were launched.
+    """The places where the operations of a rank were launched.
 
     Args:
-        codes: kind of operation -> ids of its rows in order, and for each the number of where it was launched.
-        places: number -> where that is.
+        codes: kind of operation -> ids of its rows in order, and for each the number of its place.
+        places: number -> place.
     """
 
     codes: dict[int, tuple[Ints, Ints]]
     places: Sequence[Place]
 
     def of(self, kind: int, rows: Ints) -> Ints:
-        """Return the number of where each operation was launched, by its row id; -1 for one without valid times."""
+        """Return the number of the place of each operation, by its row id; -1 for one without valid times."""
         ids, codes = self.codes[kind]
         if not len(ids):
             return np.full(len(rows), -1, np.int64)
@@ -57,17 +57,17 @@ class Origins:
         return np.where(ids[at] == rows, codes[at], -1)
 
     def of_ops(self, ops: Ops) -> Ints:
-        """Return the same for operations of both kinds."""
+        """Return the number of the place of each operation, for both kinds."""
         return np.where(ops.kind == COPY, self.of(COPY, ops.row), self.of(KERNEL, ops.row))
 
     def key(self, code: int) -> Key:
-        """Return the value of the column of the division."""
+        """Return the value of a place in the column of the division."""
         return key_of_place(self.places[code] if code >= 0 else None)
 
 
 def read_origins(reading: RankReading, by: By) -> Origins:
     """Find the step, or the path of markers, in which each operation that counts was launched."""
-    # The edge of a window may have cut the start off.
+    # The edge of a window may have cut off the start.
     source = reading.unwindowed() if reading.reader.cuts else reading
     of_kinds = read_stacks(source.reader)
     at, stacks = (np.concatenate([of_kinds[kind][side] for kind in (KERNEL, COPY)]) for side in (1, 2))
@@ -78,12 +78,12 @@ def read_origins(reading: RankReading, by: By) -> Origins:
 
 
 def places_at(reading: RankReading, by: By, threads: Ints, at: Ints) -> tuple[list[Place], Ints]:
-    """Return steps, or paths of markers, and for each time of a thread the number of the one around it.
+    """Return steps, or paths of markers, and for each time of a thread the number of the place around it.
 
     Args:
         reading: reads the rank.
         by: `By.STEP` or `By.MARKER`.
-        threads: ids; one that no region has for an unknown thread.
+        threads: ids; `NO_THREAD` for an unknown thread.
         at: times [ns].
     """
     ranges = read_ranges(reading.reader).every
@@ -97,12 +97,12 @@ def places_at(reading: RankReading, by: By, threads: Ints, at: Ints) -> tuple[li
 
 
 def key_of_place(place: Place) -> Key:
-    """Return the value of the column of the division."""
+    """Return the value of a place in the column of the division."""
     return (SEPARATOR.join(place) or None if isinstance(place, tuple) else place,)
 
 
 def launched_in(reading: RankReading, ops: Ops) -> dict[str, int]:
-    """Return folded text of marker ranges -> time of the operations that were launched in them [ns]."""
+    """Return folded text of marker ranges -> time of the operations launched in them [ns]."""
     origins = read_origins(reading, By.MARKER)
     times: dict[str, int] = {}
     for (code,), rows in grouped([origins.of_ops(ops)]):
@@ -113,7 +113,7 @@ def launched_in(reading: RankReading, ops: Ops) -> dict[str, int]:
 
 
 def _steps_at(ranges: Sequence[MarkerRange], steps: Iterable[MarkedStep], threads: Ints, at: Ints) -> Ints:
-    """Return the row of the step around each launch: of its thread, else of any; -1 where there is none."""
+    """Return the row of the step around each launch: a step of its thread, else of any thread, else -1."""
     rows = [step.row for step in steps]
     around = nest(ranges, rows).innermost(threads, at)
     (others,) = (around < 0).nonzero()
@@ -127,9 +127,9 @@ class _Paths:
     """The paths of the ranges of a rank, each on its thread.
 
     Args:
-        every: the different ones; the first one is empty.
-        number: of the path of each range in `every`; at the end, for row -1, the empty one.
-        has_step: whether a step is part of it, likewise.
+        every: the different paths; the first one is empty.
+        number: number in `every` of each range's path; the last element, for row -1, is the empty path.
+        has_step: whether a step is part of each range's path; the last element is for row -1.
     """
 
     every: list[Path]
@@ -157,7 +157,7 @@ def _paths_of(ranges: Sequence[MarkerRange], steps: Iterable[MarkedStep], reader
 
 
 def _numbered(around: Sequence[Ints], place: Callable[..., Place]) -> tuple[list[Place], Ints]:
-    """Return places, and for each operation the number of its own: `place` names what rows of ranges stand for."""
+    """Return the different places, and for each operation the number of its place; `place`: rows of ranges -> place."""
     code = numbered(*around)
     first = first_of(code)
     named = [place(*pair) for pair in zip(*(rows[first].tolist() for rows in around), strict=True)]
@@ -167,10 +167,10 @@ def _numbered(around: Sequence[Ints], place: Callable[..., Place]) -> tuple[list
 
 @frozen
 class Whereabouts:
-    """Where a rank is at any time.
+    """The place of a rank at any time.
 
     Args:
-        course: number of where it is.
+        course: number of its place.
         keys: number -> values of the columns of the division.
     """
 
@@ -178,11 +178,11 @@ class Whereabouts:
     keys: Sequence[Key]
 
     def at(self, times: Ints) -> list[Key]:
-        """Return the key of where the rank is at each of some times [ns]."""
+        """Return the key of the rank's place at each of some times [ns]."""
         return [self.keys[place] for place in self.course.at(times).tolist()]
 
     def divide(self, pieces: Pieces) -> Iterator[tuple[Key, Pieces]]:
-        """Yield where a rank was, and the parts of pieces, none of them empty, that lie there."""
+        """Yield the key of each place, and the parts of pieces, which are not empty, that lie there."""
         places, cut = self.course.divide(pieces)
         if len(self.keys) == 1 and len(cut.of):
             yield self.keys[0], cut
@@ -192,10 +192,10 @@ class Whereabouts:
 
 
 def whereabouts(reading: RankReading, agent: int) -> Whereabouts:
-    """Return where a rank is; always at one place, with this agent, where neither steps nor markers divide.
+    """Return the places of a rank; a single place, with this agent, where neither steps nor markers divide.
 
-    A rank goes from step to step, whichever thread marks them. Its ranges are those of the thread on which most steps
-    are; without steps, of the thread whose ranges cover most time.
+    A rank goes from step to step, whichever thread marks them. Its ranges are those of the thread with most steps;
+    without steps, of the thread whose ranges cover most time.
     """
     by = reading.options.by
     if by not in LAUNCHES:
@@ -210,11 +210,11 @@ def whereabouts(reading: RankReading, agent: int) -> Whereabouts:
 
 
 def through_steps(reader: RankReader, pattern: re.Pattern[str]) -> Whereabouts:
-    """Return in which of its steps a rank is, in its whole trace; the key is the number of the step, None outside.
+    """Return the step of a rank at any time of its whole trace; the key is the number of the step, None outside.
 
     Args:
         reader: reads the rank.
-        pattern: what texts of steps look like.
+        pattern: pattern of the texts of steps.
     """
     ranges, steps = read_ranges(reader.whole()).every, read_steps(reader, pattern)
     segments = nest(ranges, [step.row for step in steps], thread=0).segments.get(0)
@@ -242,7 +242,7 @@ _WAITING = (HostCall.SYNCHRONISE, HostCall.COPY, HostCall.ALLOCATE, HostCall.MOD
 _IS_WAITING = np.array([*(kind in _WAITING for kind in HostCall), False])  # -1: no call
 
 WAITING = frozenset(kind.value for kind in _WAITING)
-"""Causes of idle time that are calls which somebody may leave out: so it matters where they are made."""
+"""Causes of idle time that are calls which the program may avoid: so the place of the call matters."""
 
 
 class CallPaths:
@@ -256,10 +256,10 @@ class CallPaths:
         self._reading = reading.whole()
 
     def times(self, name: int, start: Ints, length: Ints) -> dict[str, int]:
-        """Return path -> time of some stretches that begin in calls of a name; those in no marker are left out.
+        """Return path -> time of stretches that begin in calls of a name; stretches in no marker are left out.
 
         Args:
-            name: number of the function, as `read_regions` has it.
+            name: number of the function, as in `read_regions`.
             start, length: of the stretches [ns].
         """
         calls, places, paths = self._read
@@ -274,7 +274,7 @@ class CallPaths:
 
     @functools.cached_property
     def _read(self) -> tuple[RankRegions, Ints, list[str]]:
-        """The calls by their start, the number of the path of each, and the paths; empty: no marker."""
+        """The calls by start, the number of the path of each call, and the paths; an empty path: no marker."""
         history = read_history(self._reading)
         calls = history.regions.take(_IS_WAITING[history.calls])
         places, codes = places_at(self._reading, By.MARKER, calls.thread, calls.start)

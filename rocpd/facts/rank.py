@@ -1,7 +1,7 @@
-"""The question to an analysis, and one rank as everything that is derived of it reads it: its rows, and its time.
+"""The options of analyses, and the view of one rank from which all its facts are derived: its rows and its time.
 
-Each thing that can be asked stands here once, in a field that declares its option. Never decides which time of a rank
-counts: `units` does, for all ranks of a job at once. Help needs this: imports neither numpy nor what reads files.
+Each option stands here once, in a field that declares it. Never decides which time of a rank counts: `units` does, for
+all ranks of a job at once. Help imports this module: it imports neither numpy nor modules that read files.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class By(enum.StrEnum):
-    """Divisions of a job: a table then has rows of its own for each."""
+    """Divisions of a job: a table then has separate rows for each part."""
 
     RANK = "rank"
     HOST = "host"
@@ -41,19 +41,19 @@ class By(enum.StrEnum):
 
 
 GROUPS = (By.HOST, By.RUN, By.COMMAND)
-"""Divisions that take ranks together."""
+"""Divisions that group ranks."""
 
 LANES = (By.AGENT, By.STREAM)
-"""Divisions of a rank by where its operations run."""
+"""Divisions of a rank by the place where its operations run."""
 
 LAUNCHES = (By.STEP, By.MARKER)
-"""Divisions of a rank by where its operations were launched."""
+"""Divisions of a rank by the place where its operations were launched."""
 
 DIVISIONS_OF_TIME = tuple(by for by in By if by not in (By.DISPATCH, By.API))
-"""Divisions of all that has a time: not by what counters or launches alone know."""
+"""Divisions of everything that has a time: not those for counters or launches only."""
 
 WHERE_IT_RAN = tuple(by for by in DIVISIONS_OF_TIME if by not in LAUNCHES)
-"""Those of them that do not go by the launch."""
+"""The `DIVISIONS_OF_TIME` that do not go by the launch."""
 
 
 MARKS_STEPS = Option("Markers that are steps; without it: step 5, iter 5, batch 5 …", "REGEX")
@@ -62,21 +62,21 @@ MARKS_STEPS = Option("Markers that are steps; without it: step 5, iter 5, batch 
 
 @frozen
 class Options:
-    """Options of analyses; each one takes what concerns it, as its row of `SUMMARIES` says.
+    """Options of analyses; each analysis takes the options in its row of `SUMMARIES`.
 
     Args:
-        by: divide the job; None: one row for the whole job.
-        kernel_names: display names, short or in full to people, mangled ones, or bare function names.
+        by: division of the job; None: one row for the whole job.
+        kernel_names: form of kernel names: display names, short or in full, mangled names, or bare function names.
         categories: JSON or TOML file of kernel categories; None: the built-in one.
         step_marker: regular expression for the text of markers that are steps.
-        sequence: how many preceding operations make the context of a kernel.
-        bins: points of curves and columns of the heat map.
-        top: how many of the largest gaps are listed.
-        everything: warm-up counts too, all of the active part of the job.
-        per: what amounts of panels are counted per.
+        sequence: number of preceding operations that make the context of a kernel.
+        bins: number of points of curves and columns of the heat map.
+        top: number of the largest gaps that are listed.
+        everything: the whole active part of the job counts, including warm-up.
+        per: the unit that amounts of panels are counted per.
         amd_compatible: panels have the numbers of rocprof-compute, over all kernels.
-        roofs: `roofline.csv` of measured rates; None: those that follow from the clock.
-        each_agent: kernels of each agent have rows of their own, where steps or markers divide.
+        roofs: `roofline.csv` of measured rates; None: rates that follow from the clock.
+        each_agent: kernels of each agent have separate rows, in a division by step or marker.
         flat: calls of one name have one row, wherever they lie.
         further: values of options that an analysis of another package declares, by name.
     """
@@ -98,7 +98,7 @@ class Options:
 
     @property
     def names_files(self) -> bool:
-        """Whether the answer hangs on files that are named, or on what another package declares."""
+        """Whether the answer depends on named files, or on options that another package declares."""
         return bool(self.categories or self.roofs or self.further)
 
 
@@ -114,12 +114,12 @@ def key_of(by: By | None, rank: Rank, lane: int | None = None) -> Key:
     """Return the values of the columns of a division.
 
     Args:
-        by: what divides.
+        by: the division.
         rank: the rank.
-        lane: id of the agent, stream or dispatch, `NULL` where it is unknown; it may be left out where none divides.
+        lane: id of the agent, stream or dispatch, `NULL` where unknown; only needed in a division by one of these.
 
     Raises:
-        ValueError: one of these divides, and no lane is given; or it goes by the launch, of which `Origins` knows.
+        ValueError: the division needs a lane, and none is given; or it goes by the launch, as `Origins` does.
     """
     if by is None:
         return ()
@@ -138,8 +138,8 @@ class RankWindow:
 
     Args:
         part: the part of it that counts; all of it without a window.
-        base: start and end of what its agents could have worked in it [ns]; None without a window, and where work
-            counts where it was launched, not where it ran.
+        base: start and end of the time in which its agents could have worked in it [ns]; None without a window, and
+            where work counts by its launch.
     """
 
     part: Part = Part(None, None)
@@ -148,13 +148,13 @@ class RankWindow:
 
 @frozen
 class RankReading:
-    """The input of work on one rank, in whichever process it runs.
+    """The input of work on one rank, in any process.
 
     Args:
         reader: reads the rank.
-        options: what was asked.
-        window: what the rank sees of the window.
-        left_out: kind of events of the rank -> how many of them are left out, for invalid timestamps.
+        options: options of the analysis.
+        window: the part of the window that the rank sees.
+        left_out: kind of events of the rank -> number of events left out for invalid timestamps.
     """
 
     reader: RankReader
@@ -164,7 +164,7 @@ class RankReading:
 
     @classmethod
     def of(cls, reader: RankReader, windows: Mapping[int, RankWindow], options: Options | None = None) -> RankReading:
-        """Return what reads a rank and keeps what it reads, in the window that the rank sees; ranks without see all."""
+        """Return a reading that keeps its results, in the rank's part of the window; ranks without a part see all."""
         keeping = reader if reader.known is not None else reader.keeping()
         return cls(keeping, options or Options(), windows.get(reader.rank.number, RankWindow()))
 
@@ -174,20 +174,20 @@ class RankReading:
         return self.reader.rank
 
     def whole(self) -> RankReading:
-        """Return what reads all rows of the rank, whatever window and filters."""
+        """Return a reading of all rows of the rank, regardless of window and filters."""
         return RankReading(self.reader.whole(), self.options)
 
     def unwindowed(self) -> RankReading:
-        """Return what reads the rows of the rank that pass the filters, whatever the window."""
+        """Return a reading of the rows of the rank that pass the filters, regardless of the window."""
         return RankReading(self.reader.unwindowed(), self.options)
 
     def derived(self, fact: Fact, derive: Callable[[RankReading], Answer], *asked: object) -> Answer:
-        """Return what an analysis derives of the rank; it is kept for other commands where all rows of the rank count.
+        """Return the result of `derive`; it is kept for other commands where all rows of the rank count.
 
         Args:
-            fact: under which it is kept.
-            derive: derives it from this reading; it hangs on the rank, on what was asked, on the window and on `asked`.
-            asked: whatever else it hangs on, of values whose `repr` is all of them.
+            fact: name under which it is kept.
+            derive: function of this reading; its result depends on the rank, the options, the window and `asked`.
+            asked: further values that the result depends on, completely described by their `repr`.
         """
         if not self.reader.keeps_facts or self.options.names_files:
             return derive(self)
@@ -199,10 +199,10 @@ class RankReading:
         return answer
 
     def also_left_out(self, counts: Mapping[str, int]) -> None:
-        """Count what another reading of the same rank left out, where it is more than this one did."""
+        """Count rows that another reading of the same rank left out, where they are more than here."""
         for what, count in counts.items():
             self.left_out[what] = max(self.left_out[what], count)
 
     def key(self, lane: int | None = None) -> Key:
-        """Return the values of the columns of the division that was asked for; as `key_of`."""
+        """Return the values of the columns of the division in the options; as `key_of`."""
         return key_of(self.options.by, self.rank, lane)

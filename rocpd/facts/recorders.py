@@ -1,7 +1,7 @@
-"""Says which profiler records what, and by which of its options: the hint where something was not recorded.
+"""Hints on profiler options that record a kind of event, for traces that lack it.
 
-A trace is known by the importer that read it; one that none read is rocprofv3's, or of a profiler that writes as it
-does. What a profiler can't record has no words: then it is only said that it is missing.
+The importer that read a trace identifies its profiler; a trace without importer is of rocprofv3, or of a profiler that
+writes the same format. For events that a profiler can't record there is no hint: then they are only said to be missing.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class TraceProfiler:
     """A profiler.
 
     Args:
-        name: what people call it.
+        name: its usual name.
         reference: page on its options.
-        how: what to do so that something is recorded, or less of all: `record with …`.
+        how: kind of event -> advice to record it, or to record less: `record with …`.
     """
 
     name: str
@@ -44,7 +44,7 @@ class TraceProfiler:
     how: Mapping[Recordable, str]
 
     def missing(self, what: str, recordable: Recordable) -> str:
-        """Return that something is missing, and how it is recorded where the profiler can.
+        """Return a sentence that says what is missing, with the way to record it if the profiler can.
 
         >>> RECORDERS["rpd"].missing("no clocks are sampled", Recordable.CLOCKS)
         'no clocks are sampled'
@@ -121,7 +121,7 @@ _RPD = TraceProfiler(
 )
 
 _NOTHING = TraceProfiler("", "https://rocm.docs.amd.com/projects/rocprofiler-sdk/en/latest/", {})
-"""Of a profiler that nothing is known of, or of several."""
+"""An unknown profiler, or several."""
 
 RECORDERS: Mapping[str, TraceProfiler] = MappingProxyType(
     {
@@ -134,11 +134,11 @@ RECORDERS: Mapping[str, TraceProfiler] = MappingProxyType(
         "rpd": _RPD,
     }
 )
-"""Name of the importer, empty for files that none made -> the profiler that recorded what it reads."""
+"""Name of the importer, empty for files that none made -> the profiler whose traces it reads."""
 
 
 def recorder_of(importers: Iterable[str]) -> TraceProfiler:
-    """Return the profiler of traces that were read by some importers; one that has no words where they are several.
+    """Return the profiler of traces that these importers read; one without name and hints if there are several.
 
     >>> recorder_of(["kineto", "kineto"]).name, recorder_of(["", "rocprofv3-csv"]).name, recorder_of(["rpd", ""]).how
     ('torch.profiler', 'rocprofv3', {})

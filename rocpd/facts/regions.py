@@ -1,18 +1,18 @@
-"""Reads the regions of one rank, calls and marker ranges, outer ones before those inside; how they nest; its steps.
-Also its call stacks, however they were recorded: of calls of APIs, of samples, of functions traced one by one; and
-what calls do while a GPU idles: wait, allocate, copy, load code, launch.
+"""Reads the regions of one rank: calls and marker ranges, outer ones first; their nesting; the steps of the rank.
+Also call stacks in all recorded forms: of API calls, of samples, of functions traced one by one; and the kinds of
+calls while a GPU idles: wait, allocate, copy, load code, launch.
 
-The innermost range is the one that started last of those that are open; of equal starts the shorter one. It lies in the
-one that started last of those that contain it as a whole. Which ranges are steps, `rocpd.schema.rules.steps` says.
-Memory: one rank at a time, about 50 bytes per region. Rows with invalid timestamps are left out and counted.
+The innermost range is the open one that started last; of equal starts the shorter one. It lies in the range that
+started last among those that contain it as a whole. `rocpd.schema.rules.steps` decides which ranges are steps. Memory:
+one rank at a time, about 50 bytes per region. Rows with invalid timestamps are left out and counted.
 
-Windows and filters choose among stacks; for which time a sample stands does not depend on the selection.
+Windows and filters choose among stacks; the time that a sample stands for does not depend on the selection.
 `call_stack` of an event is a JSON array of frames, the innermost first. A frame is a text, of Python as
 `file(line): function`, of native code as `function at file:line`, or the function alone; or an object with `function`,
 `file` and `line`. Samplers of threads write a row of `rocpd_sample` on the track of the thread for each sample.
 
-The work of a call goes by the names of functions of HIP, HSA and RCCL; those of CUDA mean what HIP's of the same name
-do.
+The kind of a call goes by the function names of HIP, HSA and RCCL; functions of CUDA mean the same as HIP's of the same
+name.
 """
 
 from __future__ import annotations
@@ -58,18 +58,18 @@ from rocpd.schema.rules.steps import MarkedStep, MarkerRange, find_steps, folded
 
 @frozen
 class Nesting:
-    """The ranges of a rank, thread by thread.
+    """The nesting of ranges of a rank, thread by thread.
 
     Args:
         around: row of the range around each; -1: none.
-        segments: thread -> times from which another range is the innermost [ns], and which; -1: none.
+        segments: thread -> times from which another range is the innermost [ns], and its row; -1: none.
     """
 
     around: Ints
     segments: dict[int | None, tuple[Ints, Ints]]
 
     def innermost(self, threads: Ints, times: Ints) -> Ints:
-        """Return the row of the range around each time of a thread [ns], -1 where there is none."""
+        """Return the row of the innermost range around each time of a thread [ns], -1 where there is none."""
         around_each = np.full(len(times), -1, np.int64)
         for thread, (since, rows) in self.segments.items():
             here = (threads == thread).nonzero()[0]
@@ -85,11 +85,11 @@ class Nesting:
 
 
 def nest_times(start: Ints, end: Ints, thread: Ints | None = None) -> Nesting:
-    """Return how ranges without texts lie in each other, as `nest`; one without length is in what is open around it.
+    """Return the nesting of ranges without texts, as `nest`; a range without length lies in the range open around it.
 
     Args:
         start, end: of each range [ns].
-        thread: its thread; None: all are of thread 0.
+        thread: thread of each range; None: all are on thread 0.
     """
     thread = np.zeros(len(start), np.int64) if thread is None else thread
     has_length = end > start
@@ -100,7 +100,7 @@ def nest_times(start: Ints, end: Ints, thread: Ints | None = None) -> Nesting:
 
 
 def own_times(start: Ints, end: Ints, around: Ints) -> Ints:
-    """Return the time of each range outside of those inside it; what two inside both cover counts once [ns].
+    """Return the time of each range outside its inner ranges [ns]; time that two inner ranges cover counts once.
 
     >>> own_times(np.array([0, 1, 2, 8]), np.array([9, 5, 7, 9]), np.array([-1, 0, 0, 0])).tolist()
     [2, 4, 5, 1]
@@ -114,7 +114,7 @@ def own_times(start: Ints, end: Ints, around: Ints) -> Ints:
     outer = around[inner]
     first, count = runs(outer)
     ends, which = different(end[inner])
-    family = np.arange(len(first)).repeat(count) * len(ends)  # of each outer range the latest end so far is found apart
+    family = np.arange(len(first)).repeat(count) * len(ends)  # separates outer ranges in the running latest end
     covered = np.empty(len(inner), np.int64)
     covered[1:] = ends[(np.maximum.accumulate(which + family) - family)[:-1]]
     covered[first] = start[outer[first]]
@@ -124,7 +124,7 @@ def own_times(start: Ints, end: Ints, around: Ints) -> Ints:
 
 
 def depths(around: Ints) -> Ints:
-    """Return how many ranges are around each one.
+    """Return the number of ranges around each range.
 
     Args:
         around: row of the range around each; -1: none.
@@ -140,7 +140,7 @@ def depths(around: Ints) -> Ints:
 
 
 def nest(ranges: Sequence[MarkerRange], rows: Iterable[int] | None = None, thread: int | None = None) -> Nesting:
-    """Return how ranges lie in each other.
+    """Return the nesting of ranges.
 
     >>> step, layer, alone = MarkerRange("step", 0, 9, 1), MarkerRange("layer", 2, 5, 1), MarkerRange("copy", 3, 9, 2)
     >>> nesting = nest([step, layer, alone])
@@ -148,9 +148,9 @@ def nest(ranges: Sequence[MarkerRange], rows: Iterable[int] | None = None, threa
     ([0, 1, 0, -1, 2], [1, 0])
 
     Args:
-        ranges: of a rank.
-        rows: which of them; None: all.
-        thread: takes all for ranges of this one thread.
+        ranges: ranges of a rank.
+        rows: rows of the ranges that count; None: all.
+        thread: treat all as ranges of this thread.
     """
     lasting = [row for row in (range(len(ranges)) if rows is None else rows) if ranges[row].end > ranges[row].start]
     by_thread = by_key((ranges[row].thread if thread is None else thread, row) for row in lasting)
@@ -160,7 +160,7 @@ def nest(ranges: Sequence[MarkerRange], rows: Iterable[int] | None = None, threa
 
 
 def _nested_in(start: Ints, end: Ints, threads: Iterable[tuple[int | None, Ints]]) -> Nesting:
-    """Return how ranges lie in each other, of threads with the rows of their ranges, none of which is empty."""
+    """Return the nesting of ranges; `threads`: threads with the rows of their ranges, which are not empty."""
     around = np.full(len(start), -1, np.int64)
     segments: dict[int | None, tuple[Ints, Ints]] = {}
     for key, rows in threads:
@@ -179,7 +179,7 @@ def _nested_in(start: Ints, end: Ints, threads: Iterable[tuple[int | None, Ints]
 
 
 def _around(depth: Ints) -> Ints:
-    """Return of each range the last one before it that so many others are open around, but one; else any."""
+    """Return for each range the last one before it whose depth is one less; any row where there is none."""
     count = len(depth)
     key = depth * count + np.arange(count)
     order = np.argsort(key, kind="stable")
@@ -187,7 +187,7 @@ def _around(depth: Ints) -> Ints:
 
 
 def _proper_segments(start: Ints, end: Ints, depth: Ints, outer: Ints) -> tuple[Ints, Ints]:
-    """Return the segments of ranges in order, each of which ends in the one around it."""
+    """Return the segments of ordered ranges, each of which ends inside the range around it."""
     row = np.arange(len(start))
     time, is_start = np.concatenate([end, start]), np.repeat([0, 1], len(start))
     order = np.lexsort((np.concatenate([-depth, row]), is_start, time))
@@ -195,13 +195,13 @@ def _proper_segments(start: Ints, end: Ints, depth: Ints, outer: Ints) -> tuple[
 
 
 def _crossing_segments(start: Sequence[int], end: Sequence[int]) -> tuple[Ints, Ints, Ints]:
-    """Return the segments of ranges in order, which may end before one that lies in them, and the range around each."""
+    """Return the segments of ordered ranges, which may end before an inner one, and the range around each."""
     ends = [(time, 0, row) for row, time in enumerate(end)]
     starts = [(time, 1, row) for row, time in enumerate(start)]
     outer = np.full(len(start), -1)
-    opened: list[int] = []  # in order of starts; those that ended before a later one stay until that one ends
+    opened: list[int] = []  # in order of starts; ranges that ended before a later one stay until that one ends
     ended: set[int] = set()
-    longest: list[int] = []  # those that no later one outlasts: the last that lasts as long as another is around it
+    longest: list[int] = []  # ranges that no later one outlasts: the last that lasts as long as another is around it
     since, inside = [], []
     for time, is_start, row in sorted(ends + starts):
         if is_start:
@@ -235,10 +235,10 @@ class RankRegions(NamedTuple):
     Args:
         thread: id, `NULL` where unknown.
         start, end: [ns].
-        name: number in `Names`: of a marker its message, of others the function.
+        name: number in `Names`: the message of a marker, the function of other regions.
         category: number in `Names`.
         stack: stack id by which it may launch operations, `NULL` where it launches none.
-        id: of its row.
+        id: id of its row.
     """
 
     thread: Ints
@@ -255,22 +255,22 @@ class RankRegions(NamedTuple):
 
 
 _REGIONS = Fact("regions", 2, (RankRegions,))
-_FEW = 2048  # stack ids: of more calls it takes as long to read all
+_FEW = 2048  # stack ids: for more, reading all regions takes no longer
 
 
 def read_regions(reading: RankReading) -> tuple[RankRegions, Names]:
-    """Read the regions of a rank, and the names that their numbers stand for; neither is to be changed."""
+    """Read the regions of a rank, and the names of their numbers; do not change the results."""
     regions, texts, invalid = reading.reader.once(_REGIONS, lambda: _read(reading, statement("regions")))
     reading.left_out["regions"] += invalid
     return regions, reading.reader.once("names of regions", lambda: Names(texts))
 
 
 def calls_of(reading: RankReading, stack: Ints) -> tuple[RankRegions, Ints, Names]:
-    """Return markers and calls of the whole trace, which of them launched each operation, and their names.
+    """Return markers and calls of the whole trace, the row of the call that launched each operation, and their names.
 
     Args:
-        reading: reads the rank; gets the number of regions that are left out.
-        stack: stack id of each operation; -1 stands for no call. Calls with other ones may be missing.
+        reading: reads the rank; counts regions that are left out.
+        stack: stack id of each operation; -1 stands for no call. Calls with other stack ids may be missing.
     """
     whole, stacks = reading.whole(), distinct(stack[stack > 0])
     if len(stacks) > _FEW or read_before(whole.reader, "rocpd_region", statement("regions"), _COLUMNS):
@@ -283,9 +283,9 @@ def calls_of(reading: RankReading, stack: Ints) -> tuple[RankRegions, Ints, Name
 
 
 def read_recording(reading: RankReading) -> tuple[Ops, OperationNames, RankRegions, Names, int]:
-    """Return operations and regions with their names, and how many have invalid times, whatever the selection.
+    """Return operations and regions with their names, and the number with invalid times, regardless of the selection.
 
-    By all that a rank recorded the recording is judged.
+    A recording is judged by everything that the rank recorded.
     """
     whole, kernels = reading.whole(), OperationNames()
     ops = read_ops(whole, kernels, stacks=True)
@@ -296,19 +296,19 @@ _MARKERS = Fact("markers", 1, (Piece,))
 
 
 def read_markers(reader: RankReader) -> Piece:
-    """Read the marker ranges of a rank: ids, in order, threads, starts and ends [ns]; messages; not to be changed."""
+    """Read the marker ranges of a rank: ids in order, threads, starts and ends [ns], messages; do not change them."""
     select = Select(statement("marker_ranges"), ("id", "thread", "start", "end"), texts=("name",), base="rocpd_region")
     return reader.once(_MARKERS, lambda: read_all(reader, select))
 
 
 def _read(reading: RankReading, select: str) -> tuple[RankRegions, list[str | None], int]:
-    """Return regions, what their names stand for, and how many regions have invalid timestamps."""
+    """Return regions, the names of their numbers, and the number of regions with invalid timestamps."""
     names = Names()
     selected = columns(reading.reader, "rocpd_region", select, _COLUMNS)
     stack, start, end, row, thread, name, category = selected
     valid = valid_times(start, end)
     if not valid.all() or reading.reader.selects("rocpd_region"):
-        # The launching region may be left out: then no other launches in its place.
+        # The launching region may be left out: then no other region counts as launching in its place.
         stack = np.where(np.isin(row, launching_rows(reading.reader)), stack, NULL)
     texts = string_texts(reading.reader, np.concatenate([name, category]))
     codes = names.codes(name, texts.get)
@@ -317,32 +317,32 @@ def _read(reading: RankReading, select: str) -> tuple[RankRegions, list[str | No
         marker, messages = markers.numbers[0], np.array([names.code(as_text(text)) for text in markers.texts[0]])
         at = np.maximum(np.searchsorted(marker, row, side="right") - 1, 0)
         codes = np.where(marker[at] == row, messages[at], codes)
-    order = np.lexsort((row, stack, -np.where(valid, end, 0), start))  # of equal ranges the lower id is outside
+    order = np.lexsort((row, stack, -np.where(valid, end, 0), start))  # of equal ranges the lower id is outer
     order = order[valid[order]]
     by_column = (thread, start, end, codes, names.codes(category, texts.get), stack, row)
     return RankRegions(*(column[order] for column in by_column)), names.texts, int((~valid).sum())
 
 
 def marked_threads(regions: RankRegions, names: Names, threads: Ints) -> dict[int, Course]:
-    """Return thread, of some, -> number of the message of its innermost marker at any time, `NULL` outside of any."""
+    """Return thread -> message number of its innermost marker at any time, `NULL` outside of markers."""
     markers = regions.take(np.array([is_marker(text or "") for text in names.texts], bool)[regions.category])
     of_threads = ((thread, (markers.thread == thread).nonzero()[0]) for thread in distinct(threads).tolist())
     return {thread: innermost(markers.take(rows)) for thread, rows in of_threads}
 
 
 def innermost(ranges: RankRegions) -> Course:
-    """Return, for the ranges of one thread, the number of the name of the one that is open and started last."""
+    """Return the name number of the innermost of the ranges of one thread at any time, else `NULL`."""
     since, rows = nest_times(ranges.start, ranges.end).segments.get(0, (_NO_TIMES, _NO_TIMES))
     return Course.of(since, np.where(rows >= 0, ranges.name[rows], NULL), NULL)
 
 
 @frozen
 class Ranges:
-    """The marker ranges of a rank; marks without length are none.
+    """The marker ranges of a rank, without marks, which have no length.
 
     Args:
-        every: all of the rank, in order of their ids.
-        counted: row in `every` -> start and end of those that count, as the window cuts them [ns].
+        every: all ranges of the rank, in order of their ids.
+        counted: row in `every` -> start and end of the ranges that count, as the window cuts them [ns].
     """
 
     every: list[MarkerRange]
@@ -350,24 +350,24 @@ class Ranges:
 
 
 def read_ranges(reader: RankReader) -> Ranges:
-    """Read the marker ranges of a rank; what comes back is not to be changed."""
+    """Read the marker ranges of a rank; do not change the result."""
     return reader.once("marker ranges", lambda: _read_ranges(reader))
 
 
 def read_steps(reader: RankReader, pattern: re.Pattern[str]) -> Sequence[MarkedStep]:
-    """Return the steps among the ranges of `read_ranges`, those that do not count too; they are not to be changed."""
+    """Return all steps among the ranges of `read_ranges`, even if they do not count; do not change the result."""
     whole = reader.whole()
     return whole.once(("steps", pattern), lambda: find_steps(read_ranges(whole).every, pattern))
 
 
 def step_spans(reader: RankReader, pattern: re.Pattern[str]) -> Steps:
-    """Return the steps of a rank in its whole trace; quicker than `read_steps` where nothing else is asked."""
+    """Return the steps of a rank in its whole trace; faster than `read_steps` where nothing else is needed."""
     _, ranges = marker_ranges(reader.whole(), functools.cache(pattern.search))
     return step_times(ranges, pattern)
 
 
 class CountedStep(NamedTuple):
-    """A step that counts: its text, which of this text (from 1), its number in the job, start and end [ns]."""
+    """A step that counts: its text, its place among steps of this text (from 1), its number in the job, times [ns]."""
 
     text: str
     of_text: int
@@ -377,7 +377,7 @@ class CountedStep(NamedTuple):
 
 
 def counted_steps(reader: RankReader, pattern: re.Pattern[str]) -> Iterator[CountedStep]:
-    """Yield the steps that count, as they are numbered in the whole trace."""
+    """Yield the steps that count, numbered as in the whole trace."""
     ranges = read_ranges(reader)
     seen: Counter[str] = Counter()
     for row, number in read_steps(reader, pattern):
@@ -391,7 +391,7 @@ _NESTING = Fact("nesting", 2, (Nesting,))
 
 
 def read_nesting(reader: RankReader) -> Nesting:
-    """Return how the ranges of `read_ranges` lie in each other; it is not to be changed."""
+    """Return the nesting of the ranges of `read_ranges`; do not change the result."""
     return reader.once(_NESTING, lambda: nest(read_ranges(reader).every))
 
 
@@ -405,7 +405,7 @@ def _read_ranges(reader: RankReader) -> Ranges:
 
 
 def marker_ranges(reader: RankReader, is_wanted: Callable[[str], object] = bool) -> tuple[list[int], list[MarkerRange]]:
-    """Return the ids of the marker ranges of a rank that have a length and a text that is wanted, and the ranges."""
+    """Return the ids of the marker ranges of a rank with a length and a wanted text, and the ranges."""
     markers = read_markers(reader)
     number, thread, start, end = markers.numbers
     valid = (valid_times(start, end) & (end > start)).nonzero()[0].tolist()
@@ -418,11 +418,11 @@ def marker_ranges(reader: RankReader, is_wanted: Callable[[str], object] = bool)
 class RankSteps(NamedTuple):
     """Steps and phases of one rank.
 
-    A step is one marker: the n-th of a text on one rank is the n-th of that text on every other.
+    A step is one marker: the n-th marker of a text on one rank is the n-th of that text on every other rank.
 
     Args:
         steps: text and number within the text (from 1) -> start, duration [ns].
-        numbers: the same -> number of the step in the job, None of those of another kind.
+        numbers: text and number within the text -> number of the step in the job, None for steps of another kind.
         phases: text, with # for numbers -> durations [ns].
         cut: steps that a window cuts.
     """
@@ -438,7 +438,7 @@ class RankSteps(NamedTuple):
 
     @property
     def periods(self) -> dict[tuple[str, int], int]:
-        """Return how long it is from the start of a step to that of the next one, of the last one to its end [ns]."""
+        """Return step -> time from its start to the start of the next step, or to the last end [ns]."""
         ordered = sorted((start, step) for step, (start, _) in self.steps.items())
         end = max((start + length for start, length in self.steps.values()), default=0)
         following = [*(start for start, _ in ordered[1:]), end]
@@ -456,7 +456,7 @@ class RankSteps(NamedTuple):
 
 
 def steps_of(reader: RankReader, pattern: re.Pattern[str], *, phases: bool = False) -> RankSteps:
-    """Read the steps of a rank, and its phases where they are asked for."""
+    """Read the steps of a rank, and its phases if `phases`."""
     ranges, marked = read_ranges(reader), list(counted_steps(reader, pattern))
     counted = ranges.counted.items() if phases else ()
     lengths = by_key((folded(ranges.every[row].text), end - start) for row, (start, end) in counted)
@@ -473,9 +473,9 @@ def steps_of(reader: RankReader, pattern: re.Pattern[str], *, phases: bool = Fal
 _PYTHON = re.compile(r"(?P<file>.*)\((?P<line>\d+)\): (?P<function>.+)", re.DOTALL)
 _NATIVE = re.compile(r"(?P<function>.+) at (?P<file>[^ ].*?):(?P<line>\d+)(?::\d+)?", re.DOTALL)
 _AROUND = re.compile(r"^\s*(?:0x[0-9a-fA-F]+|\(inlined\))\s+in\s+| in (?:hip|hsa_|cu)\w+\(\)$")
-"""Texts around native frames: addresses, and in RPD's innermost ones the call itself."""
+"""Texts around native frames: addresses, and in RPD's innermost frames the call itself."""
 CALLS, SAMPLES, FUNCTIONS = "calls", "samples", "functions"
-"""Kinds of stacks, by what was recorded."""
+"""Kinds of stacks, by the recorded events."""
 
 Path: TypeAlias = tuple[str, ...]
 """Texts of frames, the outermost first."""
@@ -486,7 +486,7 @@ _SAMPLE = ("at", "thread", "event", "length")
 
 
 class StackFrame(NamedTuple):
-    """A function, and the line that it is at; file and line are None where they were not recorded."""
+    """A function and its current line; file and line are None where they were not recorded."""
 
     function: str
     file: str | None = None
@@ -495,7 +495,7 @@ class StackFrame(NamedTuple):
 
 @functools.lru_cache(maxsize=1 << 14)
 def frame_of(text: str) -> StackFrame:
-    """Return what the text of a frame says.
+    """Return the frame that a text describes.
 
     >>> frame_of("model.py(88): decode")
     StackFrame(function='decode', file='model.py', line=88)
@@ -531,7 +531,7 @@ def _text(frame: object) -> str:
 
 
 class StackRanges(NamedTuple):
-    """Calls or functions of a rank: how they lie in each other, and the path of each."""
+    """Calls or functions of a rank: their nesting, and the path of each."""
 
     kind: str
     start: Ints
@@ -544,11 +544,11 @@ class StackSamples(NamedTuple):
     """Samples of call stacks; all columns are equally long.
 
     Args:
-        at: [ns].
+        at: time [ns].
         thread: id.
         event: id of its event: a call may be a sample too.
-        length: for how long it stands, as its sampler says; else the usual time between two of its thread [ns].
-        paths: of each.
+        length: time that the sample stands for, by its sampler; else the usual time between two of its thread [ns].
+        paths: path of each sample.
     """
 
     at: Ints
@@ -559,7 +559,7 @@ class StackSamples(NamedTuple):
 
 
 def read_calls_with_stacks(reading: RankReading) -> tuple[StackRanges, Ints]:
-    """Return the calls whose stack was recorded, and their events."""
+    """Return the calls with a recorded stack, and their events."""
     (start, end, thread, event), stacks = _with_stacks(reading, "stack_calls", _RANGE, "rocpd_region")
     valid = valid_times(start, end).nonzero()[0]
     reading.left_out["calls with stacks"] += len(start) - len(valid)
@@ -581,14 +581,14 @@ def read_functions(reading: RankReading) -> StackRanges:
 
 
 def read_stack_samples(reading: RankReading) -> StackSamples:
-    """Return the samples of call stacks; of some samplers each frame is a region. They are not to be changed."""
+    """Return the samples of call stacks; some samplers write each frame as a region. Do not change the result."""
     samples, invalid = reading.reader.once("samples of call stacks", lambda: _stack_samples(reading))
     reading.left_out["samples of call stacks"] += invalid
     return samples
 
 
 def _stack_samples(reading: RankReading) -> tuple[StackSamples, int]:
-    """Return samples with valid times, and how many others there are."""
+    """Return samples with valid times, and the number of others."""
     (at, thread, event, length), paths = _with_stacks(reading, "stack_samples", _SAMPLE, "rocpd_sample")
     if (length == NULL).any():
         for number, interval in _intervals(reading).items():
@@ -603,14 +603,14 @@ def _stack_samples(reading: RankReading) -> tuple[StackSamples, int]:
 
 
 def has_frames(reader: RankReader) -> bool:
-    """Return whether regions may be frames of samples: to read that there are none takes ten times as long."""
+    """Whether regions may be frames of samples: reading regions to find none takes ten times as long."""
     return bool(reader.rows(statement("samplers")))
 
 
 def _with_stacks(
     reading: RankReading, select: str, numbers: tuple[str, ...], base: str | None = None
 ) -> tuple[list[Ints], Sequence[Path]]:
-    """Read columns with the path of each row; equal stacks are taken apart once."""
+    """Read columns with the path of each row; equal stacks are parsed once."""
     known: dict[object, Path] = {}
     read, paths = [[np.empty(0, np.int64)] * len(numbers)], []
     for batch in batches(reading.reader, Select(statement(select), numbers, texts=("call_stack",), base=base)):
@@ -624,7 +624,7 @@ def _with_stacks(
 
 
 def _intervals(reading: RankReading) -> dict[int, int]:
-    """Return thread -> usual time between two of its samples [ns], in the whole trace; 0 of one that has one sample."""
+    """Return thread -> usual time between two of its samples in the whole trace [ns]; 0 for a single sample."""
     at, thread, _, stated = columns(reading.whole().reader, "rocpd_sample", statement("stack_samples"), _SAMPLE)
     at, thread = at[stated == NULL], thread[stated == NULL]
     intervals = {}
@@ -670,7 +670,7 @@ _RULES = [(kind, re.compile(pattern)) for kind, pattern in (*_HIP, *_HSA)]
 
 @functools.lru_cache(maxsize=4096)
 def host_call(function: str | None, category: str | None) -> HostCall | None:
-    """Return what a region does; None for other host work: markers, OpenMP and unknown categories.
+    """Return the kind of a region; None for other host work: markers, OpenMP and unknown categories.
 
     >>> host_call("hipMemcpyAsync", "HIP_RUNTIME_API"), host_call("hipMemcpy", "HIP_RUNTIME_API")
     (<HostCall.LAUNCH: 'launching'>, <HostCall.COPY: 'blocking copy'>)
@@ -690,7 +690,7 @@ def host_call(function: str | None, category: str | None) -> HostCall | None:
 
 @functools.lru_cache(maxsize=4096)
 def in_hip(function: str | None) -> str:
-    """Return the function of HIP that a function of CUDA corresponds to; any other as it is.
+    """Return the function of HIP that corresponds to a function of CUDA; other functions stay.
 
     >>> in_hip("cudaMemcpyAsync"), in_hip("cuLaunchKernelEx"), in_hip("cudaLaunchKernelExC"), in_hip("hsa_init")
     ('hipMemcpyAsync', 'hipLaunchKernelEx', 'hipLaunchKernelExC', 'hsa_init')

@@ -1,7 +1,7 @@
-"""The meaning of sampled values: which stand for no value, which add up all that was before, in which unit.
+"""The meaning of sampled values: sentinels for no value, values that accumulate, and units.
 
-AMD-SMI writes the largest number of a type where it knows none: https://rocm.docs.amd.com/projects/amdsmi. Samplers of
-rocprofiler-systems share a track between GPUs, and an event between several values of a GPU.
+AMD-SMI writes the largest number of a type where it knows no value: https://rocm.docs.amd.com/projects/amdsmi. Samplers
+of rocprofiler-systems share a track between GPUs, and an event between several values of a GPU.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MEANT = {("device_memory_usage", "gb"): "MB", ("", "w"): "W", ("", "sec"): "s"}
 
 
 def are_sentinels(values: Floats, unit: str | None) -> Flags:
-    """Return which values stand for none.
+    """Return whether each value stands for no value.
 
     >>> are_sentinels(np.array([65535.0, 4294967295.0, 380.0]), "W").tolist()
     [True, True, False]
@@ -36,7 +36,7 @@ def are_sentinels(values: Floats, unit: str | None) -> Flags:
 
 
 def adds_up(name: str | None) -> bool:
-    """Whether the values of a name add up all that was before, so that a rate is what they say.
+    """Whether the values of a name accumulate, so that only their rate is meaningful.
 
     >>> adds_up("device_xgmi_read_data [3]"), adds_up("device_power")
     (True, False)
@@ -45,7 +45,7 @@ def adds_up(name: str | None) -> bool:
 
 
 def meant_unit(name: str | None, unit: str | None) -> str | None:
-    """Return the unit that is meant: one version calls megabytes GB.
+    """Return the true unit of a value: one version calls megabytes GB.
 
     >>> meant_unit("device_memory_usage", "GB"), meant_unit("device_power", "w"), meant_unit("x", None)
     ('MB', 'W', None)

@@ -1,7 +1,7 @@
 """The short name of a kernel, and its family, which stays when a tile or a parameter changes.
 
-The rules are data, `data/short_names.toml`. Never decides what a kernel does, and never matches anything: categories,
-filters and SQL see the full name. Names that are shown together are shortened together, so no two of them look equal.
+The rules are data, `data/short_names.toml`. Never decides what a kernel does, and is never used to match: categories,
+filters and SQL see the full name. Names that are shown together are shortened together, so that no two look equal.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ class KernelName(NamedTuple):
     """The names of a kernel.
 
     Args:
-        full: as the file has it.
-        short: what people say.
-        family: what stays the same when tiles, tuning parameters and numbers in the name change.
+        full: the name in the file.
+        short: the name that people use.
+        family: the part that stays when tiles, tuning parameters and numbers in the name change.
     """
 
     full: str
@@ -53,7 +53,7 @@ class KernelName(NamedTuple):
 
 @functools.cache
 def kernel_name(full: str) -> KernelName:
-    """Return what a kernel is called.
+    """Return the names of a kernel: full, short, and its family.
 
     >>> kernel_name("triton_poi_fused_add_mul_3")
     KernelName(full='triton_poi_fused_add_mul_3', short='triton_poi add_mul 3', family='triton_poi add_mul')
@@ -66,7 +66,7 @@ def kernel_name(full: str) -> KernelName:
 
 
 def short_names(names: Iterable[str]) -> dict[str, str]:
-    """Return full name -> short name; no two are equal: what tells alike ones apart is added in brackets.
+    """Return full name -> short name; no two are equal: the differences between alike names are added in brackets.
 
     Args:
         names: full names that are shown together.
@@ -84,7 +84,7 @@ def short_names(names: Iterable[str]) -> dict[str, str]:
 
 
 def _arguments(names: Sequence[str]) -> list[str]:
-    """Add the arguments of templates where they are few; names that a rule made stay."""
+    """Return short names with the arguments of templates, where they are few; names made by a rule stay."""
     functions = [take_apart(readable(name)) for name in names]
     short = [kernel_name(name).short for name in names]
     if any(len(known.template) > _LONGEST_ARGUMENTS for known in functions) or short != [*map(_titled, functions)]:
@@ -93,7 +93,7 @@ def _arguments(names: Sequence[str]) -> list[str]:
 
 
 def _differences(names: Sequence[str]) -> list[str]:
-    """Add the few words that tell names apart: of the function and its template, else of all."""
+    """Return short names with the few words in which they differ: of the function and its template, else of all."""
     short = [kernel_name(name).short for name in names]
     words = _words([_without_parameters(name) for name in names])
     added = _chosen([column for column in words if _NOISE.isdisjoint(column)], len(names))
@@ -108,7 +108,7 @@ def _without_parameters(name: str) -> str:
 
 
 def _chosen(words: Sequence[tuple[str, ...]], count: int) -> list[str]:
-    """Return of the words of `count` names the few that tell these apart; what is spelt says more than a number."""
+    """Return for each of `count` names the few words in which they differ; letters are preferred to numbers."""
     is_spelt = [any(word.isalpha() and word not in _FLAGS for word in column) for column in words]
     apart, chosen = [0] * count, set[int]()
     while len(chosen) < _MOST_DIFFERENCES and len(set(apart)) < count:
@@ -123,7 +123,7 @@ def _chosen(words: Sequence[tuple[str, ...]], count: int) -> list[str]:
 
 
 def _words(names: Sequence[str]) -> list[tuple[str, ...]]:
-    """Return the words of names, those of the same place together: of a place among all, else among those alike."""
+    """Return columns of words that differ between names, by their place among all words, else among equal letters."""
     tokens = [_TOKEN.findall(name) for name in names]
     if len({len(row) for row in tokens}) == 1:
         columns = list(zip(*tokens, strict=True))
@@ -135,7 +135,7 @@ def _words(names: Sequence[str]) -> list[tuple[str, ...]]:
 
 
 def _keyed(tokens: Iterable[str]) -> Iterator[tuple[tuple[str, int], str]]:
-    """Yield ((letters, how many of these came before), token)."""
+    """Yield ((letters, number of earlier tokens with these letters), token)."""
     seen: Counter[str] = Counter()
     for token in tokens:
         letters = token.rstrip("0123456789_x")
@@ -144,14 +144,14 @@ def _keyed(tokens: Iterable[str]) -> Iterator[tuple[tuple[str, int], str]]:
 
 
 def _digests(names: Sequence[str], size: int) -> list[str]:
-    """Add what is calculated from the full name: the last resort."""
+    """Return short names with a digest of the full name: the last resort."""
     digests = [blake2b(name.encode("utf-8", "surrogatepass"), digest_size=size).hexdigest() for name in names]
     return [f"{kernel_name(name).short} ~{digest}" for name, digest in zip(names, digests, strict=True)]
 
 
 @frozen
 class _Rule:
-    """One rule of the file, as its head says; an expression is compiled, once, when a name gets as far as that."""
+    """One rule of the file, as its head describes; an expression is compiled when a name is first tried on it."""
 
     match: str
     find: Mapping[str, Sequence[str]]
@@ -160,7 +160,7 @@ class _Rule:
     types: Mapping[str, str]
 
     def apply(self, text: str) -> tuple[str, str] | None:
-        """Return short name and family, None where the rule is not for the name."""
+        """Return short name and family, None where the rule does not match the name."""
         match = re.search(self.match, text)
         if match is None:
             return None
@@ -197,7 +197,7 @@ def _rule(row: Mapping[str, Any]) -> _Rule:
 
 
 def _filled(template: str, fields: Mapping[str, str]) -> str:
-    """Fill in fields; what is in brackets goes where one of its fields is empty."""
+    """Return a template with its fields filled in, without bracketed parts that have an empty field."""
 
     def fill(match: re.Match[str]) -> str:
         if match[2]:
@@ -209,7 +209,7 @@ def _filled(template: str, fields: Mapping[str, str]) -> str:
 
 
 def _type(text: str) -> str:
-    """Return what people call a data type."""
+    """Return the usual name of a data type."""
     text = re.sub(r"\bconst\b|[*&]", "", text).strip()
     last = text.rsplit("::", 1)[-1]
     types = _table().types
@@ -217,7 +217,7 @@ def _type(text: str) -> str:
 
 
 def _generic(text: str) -> tuple[str, str]:
-    """Return short name and family of a kernel that no rule knows."""
+    """Return short name and family of a kernel that no rule matches."""
     function = take_apart(text)
     if not function.name:
         return text, text

@@ -1,7 +1,7 @@
 """Exact sums and distributions of durations, mergeable in any order: parts of a job add up to the whole.
 
-All sums are Python's integers; only the last division of mean and deviation rounds. Medians and percentiles can't be
-merged from those of parts, so a distribution holds every value with how often it occurs.
+All sums are Python integers; only the last division of mean and deviation rounds. Medians and percentiles of parts
+can't be merged, so a distribution holds every value with its number of occurrences.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ class Moments:
     """Statistics of a group of events.
 
     Args:
-        calls: events.
-        timed: events whose duration is known.
+        calls: number of events.
+        timed: number of events with a known duration.
         total: sum of durations [ns].
         shortest, longest: extremes [ns], None when nothing is timed.
         squares: sum of squared durations [ns²].
@@ -64,16 +64,16 @@ class Moments:
 
 
 _PENDING = 1 << 17  # values that wait, as they come, until equal ones are counted together
-_PARTS = 64  # in which these come: of a thousand small ones most memory is what is around them
+_PARTS = 64  # arrays of waiting values: in a thousand small arrays, most memory would be overhead
 _BINS = 12  # of a distribution in a cell
-_SHOWN = 100  # rows of a table that have one
+_SHOWN = 100  # rows of a table that have a distribution
 _HALF = 1 << 31
 _LOW = _HALF - 1
 _MOST = np.iinfo(np.int64).max
 
 
 class Spread:
-    """Durations of a group of events [ns], and how many events had none, for invalid timestamps."""
+    """Durations of a group of events [ns], and the number of all events, with those of invalid timestamps."""
 
     def __init__(self, calls: int = 0, values: Ints | None = None, counts: Ints | None = None) -> None:
         self.calls = calls
@@ -81,12 +81,12 @@ class Spread:
         self._counts: Ints = np.empty(0, np.int64) if counts is None else counts
         self._pending: list[tuple[Ints, Ints]] = []
         self._waiting = 0
-        self._moments: tuple[Ints, Moments] | None = None  # of which values
-        self._running: tuple[Ints, Ints] | None = None  # sum of counts; of which values
+        self._moments: tuple[Ints, Moments] | None = None  # the values, and their moments
+        self._running: tuple[Ints, Ints] | None = None  # the values, and the running sum of their counts
 
     @classmethod
     def of(cls, durations: Ints, calls: int | None = None) -> Spread:
-        """Return the distribution of durations; `calls` events in all, when some have invalid timestamps."""
+        """Return the distribution of durations; `calls`: number of all events, if some have invalid timestamps."""
         spread = cls()
         spread.add(durations, calls)
         return spread
@@ -98,7 +98,7 @@ class Spread:
 
     @classmethod
     def sum(cls, spreads: Iterable[Spread]) -> Spread:
-        """Return the distribution of all that is in some; adding them up one by one copies the sum each time."""
+        """Return the sum of distributions; adding them up one by one would copy the sum each time."""
         both = cls()
         for spread in spreads:
             both.calls += spread.calls
@@ -116,20 +116,20 @@ class Spread:
         return both
 
     def parts(self) -> tuple[int, Ints, Ints]:
-        """Return what makes an equal one."""
+        """Return the arguments of an equal object."""
         return (self.calls, *self.distribution())
 
     def __reduce__(self) -> tuple[type[Spread], tuple[int, Ints, Ints]]:
-        """Return what is pickled: equal values once."""
+        """Return the pickled parts: equal values once."""
         return Spread, self.parts()
 
     @property
     def timed(self) -> int:
-        """How many events have a duration."""
+        """Number of events with a duration."""
         return int(self._counts.sum()) + sum(int(counts.sum()) for _, counts in self._pending)
 
     def distribution(self) -> tuple[Ints, Ints]:
-        """Return the distinct durations in order, and how often each occurs."""
+        """Return the distinct durations in order, and the number of occurrences of each."""
         self._settle()
         return self._values, self._counts
 
@@ -155,7 +155,7 @@ class Spread:
 
     @property
     def moments(self) -> Moments:
-        """Exact sums of everything that was added."""
+        """Exact moments of all durations."""
         values, counts = self.distribution()
         if not len(values):
             return Moments(self.calls)
@@ -166,9 +166,9 @@ class Spread:
         return self._moments[1]
 
     def counts(self, bins: int) -> tuple[int, ...]:
-        """Return how many durations lie in each of so many bins from the shortest to the longest, of equal ratios.
+        """Return the number of durations in each of `bins` bins of equal ratios, from the shortest to the longest.
 
-        One bin that holds all, if they are equal.
+        A single bin with all of them, if they are equal.
         """
         values, counts = self.distribution()
         if not len(values):
@@ -181,7 +181,7 @@ class Spread:
         return tuple(np.bincount(at, counts, bins).astype(np.int64).tolist())
 
     def quantile(self, share: float) -> float | None:
-        """Return the value below which `share` of the durations lie, between two of them by linear interpolation [ns].
+        """Return the value below which `share` of the durations lie, linearly interpolated between two of them [ns].
 
         The formula is that of `pandas.Series.quantile`: position share · (n - 1) in the sorted durations.
         """
@@ -199,7 +199,7 @@ class Spread:
 
 
 def counts_of(spreads: Iterable[Spread]) -> list[tuple[int, ...]]:
-    """Return the counts of the first distributions of a table: as many as a screen shows."""
+    """Return the counts of the first distributions of a table, as many as a screen shows."""
     return [spread.counts(_BINS) for spread in islice(spreads, _SHOWN)]
 
 
@@ -213,11 +213,11 @@ def spreads_by_group(durations: Ints, first: Ints) -> list[Spread]:
 
 
 def moments_by_group(durations: Ints, first: Ints) -> list[Moments]:
-    """Return the exact moments of groups of events, at least one each, those of a group next to each other.
+    """Return the exact moments of groups of at least one event, with the events of a group next to each other.
 
     Args:
-        durations: of each event [ns]; -1 where timestamps are invalid.
-        first: where each group starts.
+        durations: duration of each event [ns]; -1 where timestamps are invalid.
+        first: first row of each group.
     """
     calls = np.diff(first, append=len(durations))
     known = durations >= 0
@@ -239,13 +239,13 @@ def moments_by_group(durations: Ints, first: Ints) -> list[Moments]:
 
 
 def total(values: Ints) -> int:
-    """Sum whole numbers, none below zero, without overflow: a damaged end makes a duration of 292 years."""
+    """Return the sum of whole numbers from 0, without overflow: a damaged end makes a duration of 292 years."""
     most = int(values.max(initial=0))
     return int(values.sum()) if most * len(values) <= _MOST else sum(values.tolist())
 
 
 def _sums(values: Ints, counts: Ints) -> tuple[int, int]:
-    """Sum values and their squares without rounding: 64-bit integers where they hold it, else Python's."""
+    """Return the sums of values and their squares, exactly: by 64-bit integers where they suffice, else by Python's."""
     if int(counts.sum()) < _HALF and int(values.max()) < _HALF:
         squares = values * values
         return int(values @ counts), (int((squares >> 31) @ counts) << 31) + int((squares & _LOW) @ counts)

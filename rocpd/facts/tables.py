@@ -1,7 +1,7 @@
-"""Tables of SQL that are derived of ranks: each column with its unit and meaning. Derives nothing by itself.
+"""SQL tables of facts of ranks: each column with its unit and meaning. Derives nothing itself.
 
 Rows are those of the whole rank; windows and filters of the session choose among them: the time of agents is cut at the
-edges of a window, operations and calls count as their rows do, and nothing is numbered or matched anew.
+edges of a window, operations and calls count if their rows do, and nothing is numbered or matched anew.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _agent_time(
 
 
 def _what(spent: AgentTime, names: OperationNames, ops: Ops, regions: Names) -> list[str | None]:
-    """Return the operation that has the time, or the call or marker of idle time."""
+    """Return the name of the operation that has the time, or of the call or marker of idle time."""
     return [
         names.texts[ops.name[row]] if row >= 0 else None if code == NULL else regions.texts[code]
         for row, code in zip(spent.operation.tolist(), spent.what.tolist(), strict=True)
@@ -186,7 +186,7 @@ OPERATIONS = RankRelation(
 
 
 def _launches(reader: RankReader, seen: Mapping[int, RankWindow]) -> Sequence[Any]:
-    """Return the columns of `launches` of one rank: a row for each call that launched operations that count."""
+    """Return the columns of `launches` of one rank: a row for each call that launched counted operations."""
     reading = RankReading.of(reader, seen)
     ops = read_ops(reading, OperationNames(), stacks=True)
     links = link(reading.reader, ops)
@@ -262,7 +262,7 @@ NESTED_CALLS = RankRelation(
 
 
 def _rank_steps(reader: RankReader, warm: frozenset[int]) -> Sequence[Any]:
-    """Return the columns of `rank_steps` of one rank: steps that lie in a window in part at least."""
+    """Return the columns of `rank_steps` of one rank: steps that lie at least partly in the window."""
     ranges = read_ranges(reader)
     steps = [each for each in read_steps(reader, is_step(STEP_MARKER)) if each.row in ranges.counted]
     times = [ranges.counted[each.row] for each in steps]
@@ -299,7 +299,7 @@ RANK_STEPS = RankRelation(
 )
 
 
-_LARGEST = (1 << 63) - 1  # that SQLite holds: damaged sizes can add up to more
+_LARGEST = (1 << 63) - 1  # of SQLite's integers: damaged sizes can add up to more
 
 
 def _memory_use(reader: RankReader, seen: Mapping[int, RankWindow]) -> Sequence[Any]:
@@ -366,8 +366,8 @@ _OF_COLLECTIVE = (
 
 
 def _collectives(session: Federation) -> Iterator[tuple[Group, bool, Collectives, list[Row]]]:
-    """Yield collectives of the job, some of a group at a time: the group, whether it is whole, they themselves, and of
-    each the columns that both tables begin with."""
+    """Yield collectives of the job, some of a group at a time: the group, whether it is whole, the collectives, and for
+    each collective the columns that both tables begin with."""
     groups, clocks = read_collectives(session.in_rows)
     seen = 0
     for group in groups:

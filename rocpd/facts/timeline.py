@@ -1,9 +1,9 @@
-"""Arithmetic of times in whole nanoseconds: unions of intervals, whom their time belongs to, and what holds when. Pure.
+"""Arithmetic of times in whole nanoseconds: unions of intervals, division of their time, values over time. Pure.
 
 An interval is [start, end). A union is a pair of arrays, sorted, disjoint and not touching; intervals without length
-vanish in it. What belongs to somebody adds up to the union exactly: of two that overlap, the first one has the time.
+vanish in it. The shares of intervals add up to their union exactly: of two that overlap, the first one has the time.
 Where operations overlap on an agent, compute has it, then communication, then copies; within one kind the operation
-that started first. What also runs meanwhile is hidden.
+that started first. Other operations that run meanwhile are hidden.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rocpd.base import Flags, Ints, frozen
 Union: TypeAlias = tuple[Ints, Ints]
 
 ALWAYS, FOREVER = np.iinfo(np.int64).min, np.iinfo(np.int64).max
-"""Before and after all times [ns]; the first edge of a course is the one before."""
+"""Before and after all times [ns]; the first edge of a course is `ALWAYS`."""
 
 _ALWAYS, _FOREVER, _FIRST = np.array([ALWAYS]), np.array([FOREVER]), np.zeros(1, np.int64)
 
@@ -29,7 +29,7 @@ class Pieces(NamedTuple):
     """Disjoint stretches of time.
 
     Args:
-        of: row of the interval that each is a piece of.
+        of: row of the interval of each piece.
         start, end: [ns].
     """
 
@@ -39,7 +39,7 @@ class Pieces(NamedTuple):
 
     @property
     def length(self) -> Ints:
-        """Length of each [ns]."""
+        """Length of each piece [ns]."""
         return self.end - self.start
 
     @classmethod
@@ -60,7 +60,7 @@ class Pieces(NamedTuple):
 
 
 def union(start: Ints, end: Ints) -> Union:
-    """Return the union of intervals in any order; those that touch become one.
+    """Return the union of intervals in any order; intervals that touch become one.
 
     >>> [a.tolist() for a in union(np.array([5, 0, 2, 9]), np.array([7, 2, 4, 9]))]
     [[0, 5], [4, 7]]
@@ -86,7 +86,7 @@ def unite(first: Union, second: Union) -> Union:
 
 
 def covered(parts: Union, times: Ints) -> Ints:
-    """Return how much of a union lies before each of `times` [ns]."""
+    """Return the length of the part of a union before each of `times` [ns]."""
     start, end = parts
     if not len(start):
         return np.zeros(times.shape, np.int64)
@@ -97,7 +97,7 @@ def covered(parts: Union, times: Ints) -> Ints:
 
 
 def owned(start: Ints, end: Ints) -> Pieces:
-    """Divide the union of intervals among them: each has what no interval that started before it covers.
+    """Divide the union of intervals among them: each has the time that no interval started before it covers.
 
     >>> [column.tolist() for column in owned(np.array([0, 2, 3, 9]), np.array([5, 4, 8, 9]))]
     [[0, 2], [0, 5], [5, 8]]
@@ -109,7 +109,7 @@ def owned(start: Ints, end: Ints) -> Pieces:
 
 
 def outermost(start: Ints, end: Ints) -> Flags:
-    """Return which intervals, in order of their starts, longer ones first, begin in none before them.
+    """Return whether each interval starts outside all before it; they come by start, longer ones first.
 
     >>> outermost(np.array([0, 0, 3, 5]), np.array([5, 2, 4, 9])).tolist()
     [True, False, False, True]
@@ -118,15 +118,15 @@ def outermost(start: Ints, end: Ints) -> Flags:
 
 
 def _latest_end_before(end: Ints) -> Ints:
-    """Return of each interval the latest end of all before it; of the first `ALWAYS`."""
+    """Return for each interval the latest end of all before it; `ALWAYS` for the first."""
     return np.maximum.accumulate(np.concatenate((_ALWAYS, end)))[:-1]
 
 
 def divided(pieces: Pieces, edges: Ints) -> tuple[Ints, Pieces]:
-    """Cut pieces, none of them empty, at edges in ascending order.
+    """Cut pieces, which are not empty, at edges in ascending order.
 
     Returns:
-        after which edge each part lies, -1 for those before the first one; and the parts.
+        the number of the edge before each part, -1 before the first edge; and the parts.
 
     >>> at, cut = divided(Pieces(np.array([7]), np.array([1]), np.array([12])), np.array([3, 5, 9]))
     >>> at.tolist(), [column.tolist() for column in cut]
@@ -144,7 +144,7 @@ def divided(pieces: Pieces, edges: Ints) -> tuple[Ints, Pieces]:
 
 
 def inside(pieces: Pieces, parts: Union) -> tuple[Flags, Pieces]:
-    """Cut pieces, none of them empty, where a union starts and ends; return which parts lie in it, and the parts.
+    """Cut pieces, which are not empty, at the edges of a union; return whether each part lies in it, and the parts.
 
     >>> parts = np.array([2, 8]), np.array([4, 9])
     >>> lies_in, cut = inside(Pieces(np.array([7]), np.array([1]), np.array([12])), parts)
@@ -157,7 +157,7 @@ def inside(pieces: Pieces, parts: Union) -> tuple[Flags, Pieces]:
 
 
 def outside(pieces: Pieces, parts: Union) -> Pieces:
-    """Return what of some pieces, none of them empty, lies outside of a union."""
+    """Return the parts of pieces, which are not empty, that lie outside a union."""
     if not len(parts[0]):
         return pieces
     lies_in, cut = inside(pieces, parts)
@@ -178,11 +178,11 @@ def gaps_between(parts: Union, low: int, high: int) -> Union:
 
 @frozen
 class Course:
-    """A value for any time: one from each edge to the next.
+    """A value for any time, constant from each edge to the next.
 
     Args:
-        edges: [ns], ascending; the first one is `ALWAYS`.
-        values: from each edge on, as whole numbers.
+        edges: times [ns], ascending; the first one is `ALWAYS`.
+        values: value from each edge on, as whole numbers.
     """
 
     edges: Ints
@@ -190,7 +190,7 @@ class Course:
 
     @classmethod
     def of(cls, since: Ints, values: Ints, before: int) -> Course:
-        """Return the course of changes in order of time, of which the last one at a time counts; `before` the first."""
+        """Return the course of changes in order of time, the last of those at one time; `before` is the first value."""
         edges, values = np.concatenate((_ALWAYS, since)), np.concatenate(([before], values))
         last = np.concatenate((edges[1:] != edges[:-1], [True]))
         edges, values = edges[last], values[last]
@@ -202,7 +202,7 @@ class Course:
         return self.values[np.searchsorted(self.edges, times, side="right") - 1]
 
     def divide(self, pieces: Pieces) -> tuple[Ints, Pieces]:
-        """Cut pieces, none of them empty, where the value changes; return the value of each part, and the parts."""
+        """Cut pieces, which are not empty, where the value changes; return the value of each part, and the parts."""
         if len(self.edges) == 1:
             return np.full(len(pieces.of), self.values[0]), pieces
         at, cut = divided(pieces, self.edges)
@@ -210,11 +210,11 @@ class Course:
 
 
 def waiting(launched: Ints, started: Ints) -> tuple[Ints, Ints]:
-    """Return times [ns], ascending, and how many operations wait from each to the next one.
+    """Return times [ns], ascending, and the number of operations that wait from each time to the next one.
 
     Args:
-        launched: when the launching call of each operation returned [ns].
-        started: when it started [ns]; one that started before its call returned never waits.
+        launched: return of the launching call of each operation [ns].
+        started: start of each operation [ns]; one that started before its call returned never waits.
 
     >>> [column.tolist() for column in waiting(np.array([10, 12, 30]), np.array([20, 15, 25]))]
     [[10, 12, 15, 20], [1, 2, 1, 0]]
@@ -231,14 +231,14 @@ def waiting(launched: Ints, started: Ints) -> tuple[Ints, Ints]:
 
 
 KINDS = ("compute", "communication", "copy")
-"""The kinds of operations of an agent; also the order in which time is given where operations overlap."""
+"""The kinds of operations of an agent, in the order in which they get the time where they overlap."""
 
 COMPUTE, COMMUNICATION, COPIES = range(3)
 
 EXPOSED_COMMUNICATION, EXPOSED_COPIES = "exposed communication", "exposed copies"
 
 PARTS = ("compute", EXPOSED_COMMUNICATION, EXPOSED_COPIES, "idle")
-"""The parts of the time of an agent; the first are `KINDS` of operations where nothing before hides them."""
+"""The parts of the time of an agent; all but idle are `KINDS` of operations that no earlier kind hides."""
 
 IDLE = 3
 HIDES_COMMUNICATION, HIDES_COPIES = 1, 2
@@ -248,11 +248,11 @@ def busy_pieces(start: Ints, end: Ints, kinds: Ints) -> tuple[Pieces, Ints, Ints
     """Divide the time of operations of one agent among them.
 
     Args:
-        start, end: of each [ns].
+        start, end: of each operation [ns].
         kinds: numbers in `KINDS`.
 
     Returns:
-        pieces, in order of time; of each its number in `PARTS`, and what else runs, as `AgentTime.hides`.
+        pieces in order of time, the number in `PARTS` of each, and the kinds that also run, as `AgentTime.hides`.
 
     >>> compute, talk = (10, 40), (30, 60)
     >>> pieces, part, hides = busy_pieces(*np.array([compute, talk]).T, np.array([0, 1]))

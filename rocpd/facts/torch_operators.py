@@ -1,11 +1,11 @@
-"""The operators of PyTorch of one rank: what they are, how they lie in each other, in which phase of a step each is.
+"""The operators of PyTorch of one rank: their names and inputs, their nesting, and the phase of a step of each.
 
-Operators are regions of a category of their own; their arguments are the sizes of inputs and the sequence number by
-which a backward operator knows its forward one. Those with invalid times are left out and counted.
+Operators are regions of a category of their own; their arguments are the sizes of inputs, and the sequence number that
+links a backward operator to its forward one. Operators with invalid times are left out and counted.
 
-Floating-point operations are counted by the sizes of inputs, and only of operators that launch the work themselves, so
-those around them add nothing. A multiplication and an addition are two operations; what is added or scaled afterwards
-does not count.
+Floating-point operations are counted by the sizes of inputs, and only for operators that launch the work themselves, so
+that operators around them add nothing. A multiplication and an addition are two operations; adding or scaling the
+result afterwards does not count.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ _Sizes = Sequence[Sequence[int]]
 
 @frozen
 class TorchOperators:
-    """The operators of a rank, of the whole trace whatever the selection: `counts` says which it has.
+    """The operators of a rank in the whole trace, regardless of the selection; `counts` marks the selected ones.
 
     Args:
-        names: of each.
+        names: name of each.
         sizes: texts of the sizes of its inputs, None where they were not recorded.
         values: texts of the inputs that are no tensors, None where they were not recorded.
         sequence: its sequence number, None where it has none.
         start, end: [ns].
         thread: id.
-        nesting: which lies in which.
+        nesting: nesting of the operators.
         counts: whether it passes window and filters.
         optimizers: the ranges of optimizers, which may be markers and no operators.
     """
@@ -104,7 +104,7 @@ def _whole(text: str | None) -> int | None:
 
 
 def is_backward(operator: str | None) -> bool:
-    """Whether an operator is one of the backward pass, by its name.
+    """Whether an operator belongs to the backward pass, by its name.
 
     >>> is_backward("autograd::engine::evaluate_function: MulBackward0"), is_backward("AddmmBackward0")
     (True, True)
@@ -116,12 +116,12 @@ def is_backward(operator: str | None) -> bool:
 
 @functools.lru_cache(maxsize=8192)
 def flops_of(operator: str | None, sizes: str | None, values: str | None = None) -> int | None:
-    """Return the operations of one call, None where the operator is none of these or sizes are missing.
+    """Return the floating-point operations of one call, None where the operator has no rule or sizes are missing.
 
     Args:
         operator: name, such as `aten::mm`.
         sizes: JSON of the sizes of its inputs, as PyTorch records them (`Input Dims`).
-        values: JSON of those inputs that are no tensors (`Concrete Inputs`); forward convolutions need it.
+        values: JSON of the inputs that are no tensors (`Concrete Inputs`); forward convolutions need it.
 
     >>> flops_of("aten::addmm", "[[8], [4, 16], [16, 8]]"), flops_of("aten::bmm", "[[2, 4, 16], [2, 16, 8]]")
     (1024, 2048)
@@ -143,7 +143,7 @@ def flops_of(operator: str | None, sizes: str | None, values: str | None = None)
 
 
 def _matrices(first: int) -> Callable[[_Sizes, Any], int]:
-    """Return the rule of a product of the inputs `first` and the one after it, each a matrix or a batch of them."""
+    """Return the rule for a product of input `first` and the next one, each a matrix or a batch of matrices."""
 
     def rule(sizes: _Sizes, _: Any) -> int:
         *batch, rows, inner = sizes[first]
@@ -156,7 +156,7 @@ def _matrices(first: int) -> Callable[[_Sizes, Any], int]:
 
 
 def _attention(heads: int, length: int) -> Callable[[_Sizes, Any], int]:
-    """Return the rule of attention, whose inputs have heads and length at these dimensions: two products."""
+    """Return the rule for attention, two products; `heads`, `length`: dimensions of its inputs."""
 
     def rule(sizes: _Sizes, _: Any) -> int:
         query, key, value = sizes[:3]
@@ -176,7 +176,7 @@ def _convolution(sizes: _Sizes, values: Sequence[Any]) -> int:
 
 
 def _convolution_backward(sizes: _Sizes, values: Sequence[Any]) -> int:
-    """Count the gradients of input and weights, those that are asked for; each costs as much as the forward pass."""
+    """Return the operations for the requested gradients of input and weights; each costs as much as a forward pass."""
     gradient, _, weight = sizes[:3]
     masks = [text for text in values if isinstance(text, str) and ("True" in text or "False" in text)]
     asked = masks[-1].replace(" ", "").strip("[]").split(",")[:2] if masks and "[" in masks[-1] else ["True"] * 2

@@ -1,11 +1,11 @@
-"""Which time of a job counts: its steps without warm-up, else its active part; in a window, the window.
+"""The time of a job that counts: its steps without warm-up, else its active part; in a window, the window.
 
-Said once, for all ranks together, before any of them is read; never depends on filters of events.
+It is determined once, for all ranks together, before any rank is read; it never depends on filters of events.
 
-- **Warm-up** is the leading steps that take more than 1.5 times the median of the steps after them. A step takes as
-  long as the mean of its ranks, so that there is one number for the job.
-- The **active part** of a job lasts from its first to its last dispatch, of all ranks whose clocks compare or are
-  aligned; of a rank whose clock is not, from its own first to its own last. It holds the steps that count as a whole.
+- **Warm-up** is the leading steps that take more than 1.5 times the median of the steps after them. The duration of a
+  step is the mean over its ranks, so that there is one number for the job.
+- The **active part** of a job lasts from its first to its last dispatch, over all ranks whose clocks compare or are
+  aligned; for a rank whose clock is not, from its own first to its own last. It fully includes the steps that count.
 """
 
 from __future__ import annotations
@@ -35,24 +35,24 @@ from rocpd.schema.rules.events import copy_agent_sql
 from rocpd.schema.rules.steps import is_step
 
 SLOW = 1.2
-"""Times the median: a slow step takes more."""
+"""A slow step takes more than this times the median."""
 
 DEVIATIONS = 5.0
-"""Median deviations above the median: a slow step takes more, too."""
+"""A slow step also takes more than this number of median deviations above the median."""
 
 LEAST_STEPS = 4
-"""Steps of which one may be slow."""
+"""Number of steps from which one of them may count as slow."""
 
 _WARM = 1.5  # times the median of the steps after it
-_FEWEST = 2  # steps that count: one alone may be anything
+_FEWEST = 2  # steps that count: a single one may not be typical
 _ALIGNED = ("reference", "collectives", "utc", "given")
-"""Ways of aligning clocks that say when ranks ran together; moving first events onto each other does not."""
+"""Methods of alignment that show when ranks ran together; moving first events onto each other does not."""
 
 _USED = {
     "rocpd_kernel_dispatch": "SELECT DISTINCT agent_id FROM rocpd_kernel_dispatch",
     "rocpd_memory_copy": f"SELECT {copy_agent_sql()} FROM rocpd_memory_copy",
 }
-"""Of each table the agents of its rows."""
+"""Table -> SELECT of the agents of its rows."""
 
 _PRODUCTS = "SELECT product_name FROM rocpd_info_agent WHERE type = 'GPU'"
 _OF_GPUS = "products"
@@ -62,12 +62,12 @@ _GPUS = "SELECT id, absolute_index FROM rocpd_info_agent WHERE type = 'GPU' AND 
 
 @frozen
 class HadByOthers:
-    """When other processes have an agent.
+    """The times in which other processes have an agent.
 
     Args:
         agent: its id.
-        digest: stands for the times where they are compared, or go into a name.
-        start, end: in order [ns].
+        digest: digest of the times, for comparisons and names.
+        start, end: of the times, in order [ns].
     """
 
     agent: int
@@ -82,11 +82,11 @@ class HadByOthers:
 
 
 Taken: TypeAlias = tuple[HadByOthers, ...]
-"""When other processes have the agents of a rank that it shares with them."""
+"""The times in which other processes have the agents that a rank shares with them."""
 
 
 def had_by_others(taken: Taken, agent: int) -> Union:
-    """Return when other processes have an agent."""
+    """Return the times in which other processes have an agent."""
     return next(((each.start, each.end) for each in taken if each.agent == agent), NOTHING)
 
 
@@ -96,9 +96,9 @@ class RankTime:
 
     Args:
         start, end: [ns of its clock].
-        steps: how many steps it has, without warm-up; 0: steps do not say what counts.
-        warm_up: how many steps before them are warm-up.
-        taken: what other processes have of agents that it shares with them, where that is not to count twice.
+        steps: number of its steps, without warm-up; 0: the time does not go by steps.
+        warm_up: number of warm-up steps before them.
+        taken: times in which other processes have shared agents, where these are not to count twice.
     """
 
     start: int
@@ -108,25 +108,25 @@ class RankTime:
     taken: Taken = ()
 
     def is_first(self, agent: int) -> bool:
-        """Whether no process before it uses an agent: what is counted once for an agent counts here."""
+        """Whether this rank is the first process that uses an agent: values counted once per agent count here."""
         return ALWAYS not in had_by_others(self.taken, agent)[0]
 
 
 Times = Mapping[int, RankTime]
-"""Rank number -> its time that counts; none of ranks that ran nothing, or in a window by launch."""
+"""Rank number -> its time that counts; without ranks that ran nothing, and empty in a window by launch."""
 
 
 def of_steps(times: Times) -> Times:
-    """Return the time of the ranks whose steps say what counts."""
+    """Return the times of the ranks whose time goes by steps."""
     return {rank: time for rank, time in times.items() if time.steps}
 
 
 def times_that_count(session: Federation, options: Options) -> Times:
-    """Return which time of each rank counts.
+    """Return the time of each rank that counts.
 
     Args:
-        session: the job, and the window.
-        options: markers that are steps, and whether everything counts.
+        session: the job and the window.
+        options: markers that are steps, and whether all time counts.
     """
     if session.window:
         return {rank: RankTime(*seen.base) for rank, seen in windows(session).items() if seen.base}
@@ -141,15 +141,15 @@ def times_that_count(session: Federation, options: Options) -> Times:
 
 
 def slow_beyond(lengths: Sequence[float], times: float = SLOW, deviations: float = DEVIATIONS) -> float:
-    """Return beyond which length a step is slow; infinity where they are too few to say.
+    """Return the length from which a step is slow; infinity where there are too few steps.
 
     >>> slow_beyond([10, 10, 11, 30]), slow_beyond([10, 30])
     (13.0, inf)
 
     Args:
-        lengths: of the steps without warm-up, in any unit.
-        times: the least by the median.
-        deviations: the least above the median, by the median of the distances from it.
+        lengths: lengths of the steps without warm-up, in any unit.
+        times: least multiple of the median.
+        deviations: least distance above the median, in medians of the distances from it.
     """
     if len(lengths) < LEAST_STEPS:
         return math.inf
@@ -158,14 +158,14 @@ def slow_beyond(lengths: Sequence[float], times: float = SLOW, deviations: float
 
 
 def late_ends(lengths: Sequence[float], periods: Sequence[float]) -> list[int]:
-    """Return the places of steps after which so much time passes that the next one is late, as after a slow step.
+    """Return the indices of steps after which so much time passes that the next step is late, as after a slow step.
 
     >>> late_ends([9, 9, 9, 9, 30], [10, 10, 50, 10, 31])
     [2]
 
     Args:
-        lengths: of the steps without warm-up, from start to end.
-        periods: of the same, from start to the start of the next.
+        lengths: time from start to end of the steps without warm-up.
+        periods: time from their start to the start of the next step.
     """
     least = slow_beyond(periods) - median(lengths) if lengths else math.inf
     pairs = enumerate(zip(lengths, periods, strict=True))
@@ -173,7 +173,7 @@ def late_ends(lengths: Sequence[float], periods: Sequence[float]) -> list[int]:
 
 
 class _Begun(NamedTuple):
-    """Facts that are read of each rank before all else: its steps, the agents that it uses, products of its GPUs."""
+    """Facts of a rank that are read before all else: its steps, the agents that it uses, products of its GPUs."""
 
     steps: Steps
     agents: tuple[tuple[int, object], ...]
@@ -186,14 +186,14 @@ def steps_of_ranks(session: Federation, step_marker: str) -> Mapping[int, Steps]
 
 
 def agents_of_ranks(session: Federation, options: Options) -> Mapping[int, Sequence[tuple[int, object]]]:
-    """Return rank -> ids of GPUs that it uses, and by which number its machine counts each; once for a job."""
+    """Return rank -> ids of GPUs that it uses, and the number of each on its machine; read once for a job."""
     if session.window:
         return session.job.once("agents", lambda: _of_ranks(session, _used))
     return {rank: begun.agents for rank, begun in _begun(session, options.step_marker).items()}
 
 
 def products_of_ranks(session: Federation) -> Mapping[int, tuple[str, ...]]:
-    """Return rank -> the names of all GPUs of its machine; once for a job."""
+    """Return rank -> the names of all GPUs of its machine; read once for a job."""
     return session.job.once(_OF_GPUS, lambda: _of_ranks(session, _products))
 
 
@@ -202,13 +202,13 @@ _Meet: TypeAlias = Callable[[RankReader], list[Communication]]
 
 
 def read_first(session: Federation, step_marker: str, *, aligns: bool = True) -> None:
-    """Read all that the time line of a job needs before all else in one pass: another one takes some ms a rank.
+    """Read all facts that the time line of a job needs, in one pass: a further pass takes some ms a rank.
 
     Args:
         session: the job.
         step_marker: markers that are steps.
-        aligns: clocks are to be aligned before ranks are read again; if not, only those of ranks without steps are,
-            whose time that counts hangs on it.
+        aligns: align clocks before ranks are read again; if not, only those of ranks without steps, whose time that
+            counts depends on it.
     """
     job = session.job
     if not session.window:
@@ -225,13 +225,13 @@ def _begun(
     meet: _Meet | None = None,
     below: float = math.inf,
 ) -> Mapping[int, _Begun]:
-    """Return rank -> its steps and agents; the job then knows the spans of ranks and what `meet` reads, if asked.
+    """Return rank -> its steps and agents; the job then keeps the spans of ranks and the results of `meet`, if asked.
 
     Args:
         session: the job.
         step_marker: markers that are steps.
-        span, meet: read that of a rank; None: nothing.
-        below: so many steps: ranks that have as many are not asked where they meet.
+        span, meet: functions that read the span and the meetings of a rank; None: not needed.
+        below: `meet` reads ranks with fewer steps only.
     """
     job = session.job
     asked = _First(is_step(step_marker), len(job.ranks) == 1, span, meet, below)
@@ -253,7 +253,7 @@ _BEGUN = Fact("begun", 2, (_Begun,))
 
 
 class _First(NamedTuple):
-    """The question to each rank before all else: which markers are steps, and further arguments of `_begun`."""
+    """The first question to each rank: the markers that are steps, and further arguments of `_begun`."""
 
     pattern: re.Pattern[str]
     is_alone: bool
@@ -279,19 +279,19 @@ def _products(reader: RankReader) -> tuple[str, ...]:
 
 
 def _used(reader: RankReader) -> tuple[tuple[int, object], ...]:
-    """Return GPUs that ran kernels, or that copies belong to, with the number by which the machine counts each."""
+    """Return GPUs that ran kernels, or that copies belong to, with the number of each on its machine."""
     selects = [select for base, select in _USED.items() if base in reader.tables.columns]
     return tuple((agent, index) for agent, index in reader.rows(_GPUS.format(" UNION ALL ".join(selects) or "NULL")))
 
 
 def _of_ranks(session: Federation, work: Callable[[RankReader], Answer]) -> dict[int, Answer]:
-    """Return what is read of all rows of each rank."""
+    """Return rank -> result of `work` on all its rows."""
     of_ranks = session.job.map_ranks(work, brief_bytes=STATEMENT_BYTES)
     return {rank.number: answer for rank, answer in session.job.counted(Stage.FIRST, of_ranks)}
 
 
 def warm_up(lengths: Sequence[float]) -> int:
-    """Return how many leading steps are warm-up, given how long each takes.
+    """Return the number of leading steps that are warm-up, given the length of each step.
 
     >>> warm_up([900, 300, 100, 110, 90, 100]), warm_up([100, 900, 100]), warm_up([300, 100])
     (2, 0, 1)
@@ -303,7 +303,7 @@ def warm_up(lengths: Sequence[float]) -> int:
 
 
 def warm_steps(steps: Collection[Steps]) -> frozenset[int]:
-    """Return the numbers of the steps that are warm-up, given start and end [ns] of those of each rank, by number."""
+    """Return the numbers of the steps that are warm-up, given the steps of each rank."""
     numbers = sorted({number for of_rank in steps for number in of_rank})
     spans = ([of_rank[number] for of_rank in steps if number in of_rank] for number in numbers)
     lengths = [sum(end - start for start, end in of_number) / len(of_number) for of_number in spans]
@@ -311,10 +311,10 @@ def warm_steps(steps: Collection[Steps]) -> frozenset[int]:
 
 
 def steady_times(steps: Mapping[int, Steps]) -> dict[int, RankTime]:
-    """Return the time of ranks from their first to their last step, without warm-up; nothing of ranks with too few.
+    """Return the time of ranks from their first to their last step, without warm-up and ranks with too few steps.
 
     Args:
-        steps: rank -> number of a step -> its start and end [ns].
+        steps: rank -> step number -> its start and end [ns].
     """
     times, warm = {}, warm_steps(steps.values())
     for rank, of_rank in steps.items():
@@ -326,7 +326,7 @@ def steady_times(steps: Mapping[int, Steps]) -> dict[int, RankTime]:
 
 
 def active_times(session: Federation, numbers: Sequence[int], steady: Times) -> dict[int, RankTime]:
-    """Return the active part of a job, by the clock of each of its ranks; `steady` is the time of those with steps."""
+    """Return the active part of a job by the clock of each of its ranks; `steady`: times of the ranks with steps."""
     domains = {rank: number for number, each in enumerate(session.clock_domains) for rank in each.ranks}
     is_one, spans = len({domains.get(rank) for rank in numbers}) == 1, session.spans
     alignment = Alignment() if is_one else session.job.alignment
@@ -346,7 +346,7 @@ def active_times(session: Federation, numbers: Sequence[int], steady: Times) -> 
 
 
 def windows(session: Federation) -> dict[int, RankWindow]:
-    """Return what each rank sees of the window; nothing without one."""
+    """Return rank -> its part of the window; empty without a window."""
     window, seen = session.window, {}
     if not window:
         return {}
@@ -359,7 +359,7 @@ def windows(session: Federation) -> dict[int, RankWindow]:
 
 
 def some_without_steps(times: Sequence[RankTime]) -> str:
-    """Return that some ranks have no steps that count where others have; or nothing.
+    """Return a sentence if some ranks have no steps that count while others have; else an empty text.
 
     >>> times = [RankTime(1, 9, 2), RankTime(1, 9), RankTime(1, 9)]
     >>> some_without_steps(times), some_without_steps(times[1:])
@@ -373,7 +373,7 @@ def some_without_steps(times: Sequence[RankTime]) -> str:
 
 
 def _comparing(ranks: Iterable[int], domains: Mapping[int, int], alignment: Alignment) -> Iterator[list[int]]:
-    """Yield ranks whose times compare, as recorded or once they are aligned."""
+    """Yield groups of ranks whose times compare, as recorded or after alignment."""
 
     def line(rank: int) -> object:
         clock = alignment.clock(rank)

@@ -1,3 +1,3 @@
--- Kernel dispatches of one rank with their number: time [ns].
+-- Kernel dispatches of one rank: kernel, agent, dispatch number, times [ns].
 SELECT id, kernel_id AS kernel, agent_id AS agent, dispatch_id AS dispatch, start, "end"
 FROM rocpd_kernel_dispatch

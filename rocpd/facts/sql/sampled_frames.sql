@@ -1,6 +1,6 @@
 -- Samples of call stacks of one rank whose frames are regions, the outermost first, as rocprofiler-systems writes them:
--- end and length of the time that each stands for [ns], thread, an event, JSON of the stack. `inlined` of a frame is the
--- innermost line at its place: of the function itself, or of one that the compiler put into it.
+-- end and length of the time that a sample stands for [ns], thread, an event, JSON of the stack. `inlined` of a frame is
+-- the innermost line at its place: of the function itself, or of a function that the compiler inlined into it.
 SELECT "end" AS at, thread, MIN(event) AS event,
        CASE WHEN start BETWEEN 1 AND "end" THEN "end" - start END AS length,
        '[' || group_concat(

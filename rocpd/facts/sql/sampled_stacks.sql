@@ -1,5 +1,5 @@
--- Call stacks of samples of one rank between two times: JSON of each, and the time that its samples stand for where their
--- sampler says so [ns], else how many they are.
+-- Call stacks of samples of one rank between two times: JSON of each, and the time that its samples stand for [ns]
+-- where their sampler records it, else their number.
 SELECT call_stack, SUM(length)
 FROM (
     SELECT E.call_stack,

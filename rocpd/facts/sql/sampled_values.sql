@@ -1,5 +1,5 @@
--- Values that were sampled while one rank ran, each with what it is of: time [ns], and until when it holds,
--- where that was recorded.
+-- Values that were sampled while one rank ran, each with its counter: time, and end of its validity where it was
+-- recorded [ns].
 SELECT P.id AS pmc, S."timestamp" AS at, V.value AS value,
     CASE WHEN json_valid(E.extdata) THEN json_extract(E.extdata, '$.end') END AS until
 FROM rocpd_sample S

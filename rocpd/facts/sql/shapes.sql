@@ -1,4 +1,4 @@
--- Kernels of one rank between two times by what they were launched with: how often, how long [ns], work-items.
+-- Kernels of one rank between two times by their launch parameters: number of dispatches, total time [ns], work-items.
 SELECT kernel_id, grid_size_x, grid_size_y, grid_size_z, workgroup_size_x, workgroup_size_y, workgroup_size_z,
        COUNT(*), SUM("end" - start), SUM(grid_size_x * grid_size_y * grid_size_z)
 FROM rocpd_kernel_dispatch

@@ -1,5 +1,5 @@
--- Agents and what their hardware can do, one row per row of rocpd_info_agent; NULL where a file does not say.
--- Memory is what lies in the agent's own banks: VRAM of a GPU, the memory at a CPU. GDS, LDS and scratch do not count.
+-- Agents with the properties of their hardware, one row per row of rocpd_info_agent; NULL where a file does not say.
+-- Memory is that of the agent's own banks: VRAM of a GPU, the memory at a CPU. GDS, LDS and scratch do not count.
 CREATE VIEW "agents" AS
 SELECT
     A.id AS "id",                         -- agent id, unique in its rank

@@ -1,5 +1,5 @@
--- RPD's name: calls and markers, with what they were given as text. Arguments from 100 on, which an RPD trace keeps in
--- rocpd_kernelapi and rocpd_copyapi, are not in it.
+-- RPD's name: calls and markers, with their arguments as text. Arguments from 100 on, which an RPD trace keeps in
+-- rocpd_kernelapi and rocpd_copyapi, are left out.
 CREATE VIEW "api" AS
 SELECT
     V.id AS "id",                          -- call, unique in its rank

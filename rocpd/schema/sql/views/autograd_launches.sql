@@ -1,12 +1,12 @@
--- Kernels with the operator of PyTorch that launched them: the innermost one that is open on the thread where the launch
--- starts. Launches of graphs, and outside of operators, are not among them.
+-- Kernels with the operator of PyTorch that launched them: the innermost one that is open on the thread when the launch
+-- starts. Launches of graphs, and launches outside of operators, are left out.
 CREATE VIEW "autograd_launches" AS
 SELECT
     V.op_id AS "op_id",                           -- the kernel, in rocpd_op
     V.api_ptr_id AS "api_ptr_id",                 -- the call, in rocpd_api
     T.name AS "autogradName",                     -- operator {text}
     V.kernelName AS "kernelName",                 -- kernel name
-    T.sizes AS "sizes",                           -- of the inputs of the operator, empty where not recorded {text}
+    T.sizes AS "sizes",                           -- sizes of the operator's inputs, empty where not recorded {text}
     V.gpu_time AS "gpu_time",                     -- time of the kernel [ns]
     V.guid AS "guid"                              -- GUID of the rank
     {{rank_host_of_V}}

@@ -1,11 +1,11 @@
--- Calls and markers with their time and that of what they launched, with and without what runs inside them on their
--- thread. A range is inside the one that is open where it starts; of two that cross each keeps its own CPU time. Calls
--- with invalid timestamps (start 0, or end before start) are left out.
+-- Calls and markers with their time and the time of the operations that they launched, with and without inner calls on
+-- their thread. A range is inside the range that is open when it starts; of two that cross, each keeps its own CPU time.
+-- Calls with invalid timestamps (start 0, or end before start) are left out.
 CREATE VIEW "call_times" AS
 SELECT
     V.id AS "id",                          -- call, in rocpd_api
     T.cpu AS "cpu_time",                   -- end - start [ns] {integer}
-    T.cpu - T.cpu_inside AS "cpu_self",    -- of this, outside of calls inside it [ns] {integer}
+    T.cpu - T.cpu_inside AS "cpu_self",    -- the part outside of calls inside it [ns] {integer}
     T.gpu_inside AS "gpu_time",            -- operations launched while it was open on its thread, by it or inside it [ns] {integer}
     T.gpu AS "gpu_self",                   -- operations that it launched itself [ns] {integer}
     T.depth AS "depth",                    -- ranges around it {integer}

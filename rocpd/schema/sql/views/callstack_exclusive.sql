@@ -1,4 +1,4 @@
--- RPD's name (callStack_exclusive): time of each call, without what runs inside it.
+-- RPD's name (callStack_exclusive): time of each call, without the calls inside it.
 CREATE VIEW "callstack_exclusive" AS
 SELECT
     V.id AS "parent_id",                   -- call, in rocpd_api

@@ -1,4 +1,4 @@
--- RPD's name (callStack_exclusive_name): time of each call, without what runs inside it, with function and text.
+-- RPD's name (callStack_exclusive_name): time of each call, without the calls inside it, with function and text.
 CREATE VIEW "callstack_exclusive_name" AS
 SELECT
     V.id AS "parent_id",                   -- call, in rocpd_api

@@ -1,4 +1,4 @@
--- RPD's name (callStack_inclusive): time of each call, with what runs inside it.
+-- RPD's name (callStack_inclusive): time of each call, with the calls inside it.
 CREATE VIEW "callstack_inclusive" AS
 SELECT
     V.id AS "parent_id",                   -- call, in rocpd_api

@@ -1,4 +1,4 @@
--- RPD's name (callStack_inclusive_name): time of each call, with what runs inside it, with function and text.
+-- RPD's name (callStack_inclusive_name): time of each call, with the calls inside it, with function and text.
 CREATE VIEW "callstack_inclusive_name" AS
 SELECT
     V.id AS "parent_id",                   -- call, in rocpd_api

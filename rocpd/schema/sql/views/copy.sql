@@ -1,4 +1,4 @@
--- RPD's name: all calls that copy memory, with the times of the calls. NULL is what was not recorded.
+-- RPD's name: all calls that copy memory, with the times of the calls. NULL where a value was not recorded.
 CREATE VIEW "copy" AS
 SELECT
     V.id AS "id",                          -- call, unique in its rank
@@ -8,8 +8,8 @@ SELECT
     V."end" AS "end",                      -- end [ns]
     V.apiName AS "apiName",                -- function
     C.stream AS "stream", -- HIP stream
-    C.size AS "size", -- asked for [bytes]
-    C.width AS "width", -- of a copy in two dimensions [bytes]
+    C.size AS "size", -- requested size [bytes]
+    C.width AS "width", -- width of a copy in two dimensions [bytes]
     C.height AS "height", -- rows of a copy in two dimensions
     C.kind AS "kind", -- hipMemcpyKind: 0 host to host, 1 host to device, 2 device to host, 3 device to device, 4 default
     C.dst AS "dst", -- address written to

@@ -1,5 +1,5 @@
--- RPD's name: copies that GPUs made, with the times of the copies, and what their calls were given. Those of graphs
--- and what fills memory are in rocpd_copyop.
+-- RPD's name: copies that GPUs made, with the times of the copies, and the arguments of their calls. Copies of graphs
+-- and fills of memory are in rocpd_copyop.
 CREATE VIEW "copyop" AS
 SELECT
     V.id AS "id",                          -- operation, unique in its rank
@@ -11,7 +11,7 @@ SELECT
     V.duration AS "duration",              -- end - start [ns]
     COALESCE(C.stream, V.stream) AS "stream", -- HIP stream {text}
     COALESCE(C.size, V.size) AS "size", -- copied [bytes] {integer}
-    C.width AS "width", -- of a copy in two dimensions [bytes]
+    C.width AS "width", -- width of a copy in two dimensions [bytes]
     C.height AS "height", -- rows of a copy in two dimensions
     C.kind AS "kind", -- hipMemcpyKind: 0 host to host, 1 host to device, 2 device to host, 3 device to device, 4 default
     C.dst AS "dst", -- address written to

@@ -3,7 +3,7 @@ CREATE VIEW "events_args" AS
 SELECT
     A.event_id AS "event_id",               -- event row id
     C.string AS "category",                 -- domain of the event, such as KERNEL_DISPATCH
-    E.stack_id AS "stack_id",               -- internal correlation id, equal for a launch and what it launched
+    E.stack_id AS "stack_id",               -- internal correlation id, equal for a launch and its operations
     E.parent_stack_id AS "parent_stack_id", -- stack_id of the enclosing call
     E.correlation_id AS "correlation_id",   -- external correlation id
     A.position AS "arg_position",           -- position in the argument list, from 0

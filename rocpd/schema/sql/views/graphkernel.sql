@@ -1,5 +1,5 @@
--- RPD's name (graphKernel): kernels of each executable graph, in order: as they were captured on its stream, with their
--- sizes, where an RPD trace has that; else those of its first launch, with NULL for sizes that the trace does not say.
+-- RPD's name (graphKernel): kernels of each executable graph, in order: as captured on its stream, with their sizes,
+-- where an RPD trace has them; else the kernels of its first launch, with NULL for sizes that the trace lacks.
 CREATE VIEW "graphkernel" AS
 SELECT
     K.graphExec AS "graphExec",                   -- handle of the executable graph {text}

@@ -1,4 +1,4 @@
--- RPD's name: kernels with their launch, where the trace has it; RPD has it of none that a graph launched.
+-- RPD's name: kernels with their launch, where the trace has it; RPD lacks it for kernels that a graph launched.
 CREATE VIEW "kernel" AS
 SELECT
     V.id AS "id",                          -- operation, unique in its rank

@@ -36,7 +36,7 @@ SELECT
     S.sgpr_count AS "sgpr_count",                    -- scalar registers per wave
     S.group_segment_size AS "static_lds_size",       -- static LDS per work-group [bytes]
     S.private_segment_size AS "static_scratch_size", -- static scratch per work-item [bytes]
-    E.stack_id AS "stack_id",                        -- internal correlation id, equal for a launch and what it launched
+    E.stack_id AS "stack_id",                        -- internal correlation id, equal for a launch and its operations
     E.parent_stack_id AS "parent_stack_id",          -- stack_id of the enclosing call
     E.correlation_id AS "corr_id"                    -- external correlation id
 FROM

@@ -23,7 +23,7 @@ SELECT
     Q.name AS "queue_name",                 -- HSA queue name
     M.stream_id AS "stream_id",             -- HIP stream id
     ST.name AS "stream_name",               -- HIP stream name
-    E.stack_id AS "stack_id",               -- internal correlation id, equal for a launch and what it launched
+    E.stack_id AS "stack_id",               -- internal correlation id, equal for a launch and its operations
     E.parent_stack_id AS "parent_stack_id", -- stack_id of the enclosing call
     E.correlation_id AS "corr_id"           -- external correlation id
 FROM

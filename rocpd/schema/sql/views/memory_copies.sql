@@ -29,7 +29,7 @@ SELECT
     srcA.type_index AS "src_agent_type_index",    -- source agent: index among the visible agents of its type
     srcA.type AS "src_agent_type",                -- source agent: CPU, GPU or NIC
     M.src_address AS "src_address",               -- source agent: address
-    E.stack_id AS "stack_id",                     -- internal correlation id, equal for a launch and what it launched
+    E.stack_id AS "stack_id",                     -- internal correlation id, equal for a launch and its operations
     E.parent_stack_id AS "parent_stack_id",       -- stack_id of the enclosing call
     E.correlation_id AS "corr_id"                 -- external correlation id
 FROM

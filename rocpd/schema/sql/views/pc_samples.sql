@@ -1,11 +1,11 @@
--- Samples of the program counter of waves: where kernels spend their time, instruction by instruction. Of all tables
--- that hold some.
+-- Samples of the program counter of waves: where kernels spend their time, instruction by instruction. From all
+-- tables of samples.
 CREATE VIEW "pc_samples" AS
 SELECT
     V."id" AS "id",                                 -- row id, unique in its rank and table
     V."guid" AS "guid",                             -- GUID of the rank
     V."method" AS "method",                         -- host_trap, or stochastic, which says whether and why waves wait
-    V."timestamp" AS "timestamp",                   -- when [ns]
+    V."timestamp" AS "timestamp",                   -- time of the sample [ns]
     V."agent_id" AS "agent_id",                     -- agent it was taken on
     V."dispatch_id" AS "dispatch_id",               -- number of the dispatch
     V."kernel_id" AS "kernel_id",                   -- kernel symbol id
@@ -18,7 +18,7 @@ SELECT
     V."wave_issued" AS "wave_issued",               -- 1: the wave issued the instruction, 0: it waited
     V."instruction_type" AS "instruction_type",     -- kind of instruction
     V."stall_reason" AS "stall_reason",             -- why the wave waited
-    V."wave_count" AS "wave_count"                  -- waves on the compute unit then
+    V."wave_count" AS "wave_count"                  -- waves on the compute unit at that time
     {{rank_host_of_V}}
 FROM
     "pc_samples_by_offset" V

@@ -12,7 +12,7 @@ SELECT
     R.end AS "end",                         -- end [ns]
     R.end - R.start AS "duration",          -- end - start [ns] {integer}
     R.event_id AS "event_id",               -- event row id
-    E.stack_id AS "stack_id",               -- internal correlation id, equal for a launch and what it launched
+    E.stack_id AS "stack_id",               -- internal correlation id, equal for a launch and its operations
     E.parent_stack_id AS "parent_stack_id", -- stack_id of the enclosing call
     E.correlation_id AS "corr_id",          -- external correlation id
     E.extdata AS "extdata",                 -- JSON of the event

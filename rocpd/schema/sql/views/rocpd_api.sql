@@ -1,4 +1,4 @@
--- RPD's name: calls and markers, one row per region that is one. What calls were given is in `api`, as text.
+-- RPD's name: calls and markers, one row per region that is one. Arguments of calls are in `api`, as text.
 CREATE VIEW "rocpd_api" AS
 SELECT
     R.id AS "id",                  -- region id, unique in its rank; of an RPD trace the id of the call
@@ -8,10 +8,10 @@ SELECT
     R.end AS "end",                -- end [ns]
     R.name_id AS "apiName_id",     -- function, in rocpd_string; roctx's for markers
     CASE WHEN C.string GLOB 'MARKER_*' OR C.string GLOB 'rocm_marker*' OR C.string = 'TORCH_OPERATOR' THEN 'UserMarker' ELSE S.string END AS "apiName", -- function, UserMarker for markers and operators of PyTorch {text}
-    CASE WHEN C.string GLOB 'MARKER_*' OR C.string GLOB 'rocm_marker*' THEN COALESCE(CASE WHEN json_valid(E.extdata) THEN json_extract(E.extdata, '$.message') END, S.string) WHEN C.string = 'TORCH_OPERATOR' THEN S.string ELSE CASE WHEN json_valid(E.extdata) THEN json_extract(E.extdata, '$.args') END END AS "text", -- text of a marker, name of an operator, or what a call was given where that is no list of arguments {text}
+    CASE WHEN C.string GLOB 'MARKER_*' OR C.string GLOB 'rocm_marker*' THEN COALESCE(CASE WHEN json_valid(E.extdata) THEN json_extract(E.extdata, '$.message') END, S.string) WHEN C.string = 'TORCH_OPERATOR' THEN S.string ELSE CASE WHEN json_valid(E.extdata) THEN json_extract(E.extdata, '$.args') END END AS "text", -- text of a marker, name of an operator, or other text given to a call, which is no list of arguments {text}
     C.string AS "category",        -- domain of the event
     R.event_id AS "event_id",      -- event row id
-    E.stack_id AS "stack_id",      -- internal correlation id, equal for a call and what it launched
+    E.stack_id AS "stack_id",      -- internal correlation id, equal for a call and its operations
     R.guid AS "guid"               -- GUID of the rank
 FROM
     "rocpd_region{{uuid}}" R

@@ -1,4 +1,4 @@
--- RPD's name: which call launched each operation: the innermost one that has its stack id.
+-- RPD's name: the launching call of each operation: the innermost call with its stack id.
 CREATE VIEW "rocpd_api_ops" AS
 SELECT
     V.id AS "id",                          -- as op_id

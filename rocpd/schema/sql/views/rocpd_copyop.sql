@@ -1,4 +1,4 @@
--- RPD's name (schema 1): copies, and what fills memory, as operations.
+-- RPD's name (schema 1): copies and fills of memory as operations.
 CREATE VIEW "rocpd_copyop" AS
 SELECT
     CAST(CASE WHEN K.id IS NULL THEN M.id ELSE -M.id END AS INTEGER) AS "id", -- copy id, below 0 where a kernel has it; of an RPD trace the id of the operation {integer}
@@ -12,7 +12,7 @@ SELECT
     printf('0x%x', M.stream_id) AS "stream",       -- HIP stream: its pointer, or its number {text}
     M.size AS "size",                              -- copied [bytes]
     M.graph_exec_id AS "graph_exec_id",            -- executable graph that launched it
-    E.stack_id AS "stack_id",                      -- internal correlation id, equal for a call and what it launched
+    E.stack_id AS "stack_id",                      -- internal correlation id, equal for a call and its operations
     M.guid AS "guid"                               -- GUID of the rank
 FROM
     "rocpd_memory_copy{{uuid}}" M

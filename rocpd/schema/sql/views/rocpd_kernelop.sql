@@ -20,7 +20,7 @@ SELECT
     K.group_segment_size AS "groupSegmentSize",    -- LDS per work-group [bytes]
     K.private_segment_size AS "privateSegmentSize", -- scratch per work-item [bytes]
     K.graph_exec_id AS "graph_exec_id",            -- executable graph that launched it
-    E.stack_id AS "stack_id",                      -- internal correlation id, equal for a call and what it launched
+    E.stack_id AS "stack_id",                      -- internal correlation id, equal for a call and its operations
     K.guid AS "guid"                               -- GUID of the rank
 FROM
     "rocpd_kernel_dispatch{{uuid}}" K

@@ -1,4 +1,4 @@
--- RPD's name: kernels and copies as operations of GPUs. What RPD has as ids of texts is the text here.
+-- RPD's name: kernels and copies as operations of GPUs. Texts stand here in place of RPD's ids of texts.
 CREATE VIEW "rocpd_op" AS
 SELECT
     V.id AS "id",                          -- operation, unique in its rank
@@ -10,7 +10,7 @@ SELECT
     V.kernelName AS "description",         -- kernel name, empty for copies
     V.opType AS "opType",                  -- KernelExecution, CopyHostToDevice …
     V.graph_exec_id AS "graph_exec_id",    -- executable graph that launched it
-    V.stack_id AS "stack_id",              -- internal correlation id, equal for a call and what it launched
+    V.stack_id AS "stack_id",              -- internal correlation id, equal for a call and its operations
     V.guid AS "guid"                       -- GUID of the rank
     {{rank_host_of_V}}
 FROM

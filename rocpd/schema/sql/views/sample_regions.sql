@@ -8,11 +8,11 @@ SELECT
     K.nid AS "nid",                          -- node id
     P.pid AS "pid",                          -- OS process id
     T.tid AS "tid",                          -- OS thread id
-    S.timestamp AS "start",                  -- when [ns]
-    S.timestamp AS "END",                    -- when [ns]
+    S.timestamp AS "start",                  -- time of the sample [ns]
+    S.timestamp AS "END",                    -- time of the sample [ns]
     S.timestamp - S.timestamp AS "duration", -- always 0 [ns] {integer}
     S.event_id AS "event_id",                -- event row id
-    E.stack_id AS "stack_id",                -- internal correlation id, equal for a launch and what it launched
+    E.stack_id AS "stack_id",                -- internal correlation id, equal for a launch and its operations
     E.parent_stack_id AS "parent_stack_id",  -- stack_id of the enclosing call
     E.correlation_id AS "corr_id",           -- external correlation id
     E.extdata AS "extdata",                  -- JSON of the event

@@ -20,7 +20,7 @@ SELECT
     M.size AS "size",                                        -- allocated [bytes]
     M.address AS "address",                                  -- address
     E.correlation_id AS "correlation_id",                    -- external correlation id
-    E.stack_id AS "stack_id",                                -- internal correlation id, equal for a launch and what it launched
+    E.stack_id AS "stack_id",                                -- internal correlation id, equal for a launch and its operations
     E.parent_stack_id AS "parent_stack_id",                  -- stack_id of the enclosing call
     E.correlation_id AS "corr_id",                           -- external correlation id
     C.string AS "category",                                  -- domain of the event, such as KERNEL_DISPATCH

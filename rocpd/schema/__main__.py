@@ -1,13 +1,13 @@
 """`python -m rocpd.schema --create FILE`, as in RPD's package: makes a database without events.
 
-The recorder of rocpd makes its databases itself: none has to be there before it starts.
+The recorder of rocpd makes its databases itself: no file has to exist before it starts.
 """
 
 from __future__ import annotations
 
 
 def main() -> None:
-    """Make the file that the command line names; refuse one that exists."""
+    """Make the file that the command line names; refuse to replace an existing file."""
     import argparse
     import sys
     import uuid

@@ -1,6 +1,6 @@
-"""Tables that are calculated when a statement reads them, as they describe themselves: no file has their rows.
+"""Descriptions of tables that are calculated when a statement reads them: no file has their rows.
 
-They answer in SQL as views do, on the connection that sees all ranks. Calculates nothing, and knows none by name.
+SQL reads them like views, on the connection that sees all ranks. Calculates nothing, and knows no table by name.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ class Argument:
     """An argument of a table in a statement: in parentheses after the table, by place, or as `WHERE name = value`.
 
     Args:
-        name: of the hidden column that has its value.
-        doc: what it chooses.
-        default: its value where the statement chooses nothing.
-        values: all that it may have; none: any.
+        name: name of the hidden column that has its value.
+        doc: description of the choice.
+        default: its value if the statement gives none.
+        values: all possible values; empty: any value.
     """
 
     name: str
@@ -35,7 +35,7 @@ class Argument:
 
     @property
     def meaning(self) -> str:
-        """The meaning of it, and the values to choose from, for people."""
+        """The meaning of the argument, and the values to choose from, for people."""
         return f"{self.doc}: {', '.join(self.values)}" if self.values else self.doc
 
 
@@ -44,12 +44,12 @@ class CalculatedTable:
     """One table.
 
     Args:
-        name: by which SQL names it.
-        doc: what it holds.
-        columns: in their order.
-        arguments: what statements may choose, in their order.
-        narrowing: columns for one value of which less is calculated.
-        is_large: its rows may not fit into memory: they are read as a statement goes on.
+        name: its name in SQL.
+        doc: description of its rows.
+        columns: its columns, in order.
+        arguments: arguments that statements may give, in order.
+        narrowing: columns that make the calculation smaller when a statement asks for one value of them.
+        is_large: its rows may not fit into memory: they are read as the statement proceeds.
     """
 
     name: str
@@ -61,7 +61,7 @@ class CalculatedTable:
 
     @property
     def declaration(self) -> str:
-        """The statement by which SQLite learns the columns, which have no types: values are as they were calculated."""
+        """The statement that declares the columns to SQLite; they have no types, so that values stay as calculated."""
         names = [f'"{column.name}"' for column in self.columns]
         names += [f'"{argument.name}" HIDDEN' for argument in self.arguments]
         return f"CREATE TABLE x ({', '.join(names)})"

@@ -1,13 +1,13 @@
-"""The state file: what a running process has begun and not ended, beside its database, as `NAME.db.live`.
+"""The state file: calls and operations that a running process has begun and not ended, beside its database.
 
-Rows are written when something ends, so the database cannot say who waits for whom. The recorder keeps that in this
-file of fixed size, which it maps into memory and which therefore survives SIGKILL. It is removed when the process ends
-by itself; a signal leaves it, where the process was in groups. This module is the one description of its layout:
-`sdk_tool/src/live_state.h` has the same offsets, which a test compares. Knows no database.
+It is called `NAME.db.live`. Rows are written when an event ends, so the database cannot show which rank waits for
+which. The recorder keeps that in this file of fixed size, which it maps into memory, so that it survives SIGKILL. The
+file is removed when the process ends by itself; after a signal it stays, if the process was in groups. This module
+describes its layout: `sdk_tool/src/live_state.h` has the same offsets, which a test compares. Knows no database.
 
 A file is a header, then slots of threads, then slots of groups, little-endian. A slot has one writer at a time, which
-makes `turn` odd, changes the slot, and makes `turn` even again: a reader whose two looks at `turn` differ, or are odd,
-looks again. So no half a slot is ever believed. Times are nanoseconds of the clock of the rows.
+makes `turn` odd, changes the slot, and makes `turn` even again: a reader that finds `turn` odd, or different at its
+second look, looks again. So no reader takes a half-written slot. Times are nanoseconds of the clock of the rows.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ THREADS, GROUPS = 64, 192
 """Slots in a file."""
 
 ENDED, FAILED, CROWDED = 1, 2, 4
-"""Flags: the recorder has ended; it could not write rows any more; more threads or groups than slots."""
+"""Flags: the recorder has ended; it could no longer write rows; there are more threads or groups than slots."""
 
 CLOSED, ABORTED = 1, 2
-"""Of a group that a process has left."""
+"""States of a group that a process has left."""
 
 SIZE_UNKNOWN = 2**32 - 1
-"""Members of a group that is a part of another one."""
+"""Number of members of a group that is a part of another group."""
 
 HEADER = np.dtype(
     [
@@ -42,57 +42,57 @@ HEADER = np.dtype(
         ("flags", "<u4"),
         ("threads", "<u4"),  # slots
         ("groups", "<u4"),  # slots
-        ("rank", "<i4"),  # of the job, -1: not known
+        ("rank", "<i4"),  # in the job, -1: unknown
         ("pid", "<u8"),
         ("clock", "<u8"),  # of the rows, at the last sign of life [ns]
         ("wall", "<u8"),  # time of day, at the same moment [ns]
         ("boot", "S40"),  # id of the machine's boot
         ("guid", "S40"),  # of the database
         ("host", "S64"),
-        ("speed", "<f8"),  # seconds of the rows' clock in a second: 1 but for simulated jobs
+        ("speed", "<f8"),  # seconds of the rows' clock in a second: 1 except for simulated jobs
         ("reserved", "V48"),
     ]
 )
-"""One: who writes, and a pair of readings of both clocks that is renewed at least once a second."""
+"""The header: the writing process, and a pair of readings of both clocks, renewed at least once a second."""
 
 THREAD = np.dtype(
     [
         ("turn", "<u4"),
         ("tid", "<u4"),  # 0: a free slot
-        ("since", "<u8"),  # when the call began, 0: the thread is in no call
-        ("group", "<u8"),  # that the call is about, 0: none
+        ("since", "<u8"),  # start of the call, 0: the thread is in no call
+        ("group", "<u8"),  # group of the call, 0: none
         ("call", "S48"),
-        ("range_since", "<u8"),  # when the range began, 0: the thread is in none
+        ("range_since", "<u8"),  # start of the range, 0: the thread is in no range
         ("range", "S48"),
     ]
 )
-"""A thread, the outermost call of a runtime that it is in, and twice a second the innermost range of the program."""
+"""A thread, its outermost call of a runtime, and, updated twice a second, its innermost range of the program."""
 
 GROUP = np.dtype(
     [
         ("turn", "<u4"),
         ("size", "<u4"),  # members, 0: a free slot, SIZE_UNKNOWN
-        ("member", "<i4"),  # which one this process is, -1: not known
-        ("closed", "<u4"),  # CLOSED: the process has left it; ABORTED: without waiting for what had begun
+        ("member", "<i4"),  # number of this process in it, -1: unknown
+        ("closed", "<u4"),  # CLOSED: the process has left it; ABORTED: it left without waiting for begun operations
         ("id", "<u8"),  # the same in all members
         ("entered", "<u8"),  # operations that the process has called
         ("left", "<u8"),  # operations that are over
-        ("entered_at", "<u8"),  # when the last one was called
-        ("left_at", "<u8"),  # when the last one was over
-        ("bytes", "<u8"),  # of the last one that was called
-        ("operation", "S48"),  # the last one that was called
+        ("entered_at", "<u8"),  # time of the last call
+        ("left_at", "<u8"),  # time when the last operation was over
+        ("bytes", "<u8"),  # of the last called operation
+        ("operation", "S48"),  # the last called operation
         ("left_operation", "S48"),
         ("name", "S32"),  # for people
     ]
 )
-"""A communicator, or one direction between two of its members, and how far the process has come with it."""
+"""A communicator, or one direction between two of its members, and the progress of the process in it."""
 
 SIZE = HEADER.itemsize + THREADS * THREAD.itemsize + GROUPS * GROUP.itemsize
-"""Bytes of a file."""
+"""Size of a file [bytes]."""
 
 
 def state_file(database: Path) -> Path:
-    """Return where the state file of a database lies."""
+    """Return the path of the state file of a database."""
     return database.with_name(database.name + STATE)
 
 
@@ -103,10 +103,10 @@ class ThreadState:
     Args:
         tid: the thread.
         call: the call of a runtime.
-        since: when that began [ns], 0: it is in none.
-        group: the group that the call is about, 0: none.
+        since: start of the call [ns], 0: the thread is in no call.
+        group: the group of the call, 0: none.
         range: the innermost range of the program.
-        range_since: when that began [ns], 0: it is in none.
+        range_since: start of the range [ns], 0: the thread is in no range.
     """
 
     tid: int
@@ -119,20 +119,20 @@ class ThreadState:
 
 @frozen
 class GroupState:
-    """How far a process has come with a group; `member` is -1 where it is not known.
+    """The progress of a process in a group.
 
     Args:
-        id: the same in all members.
-        name: for people.
-        size: members; `SIZE_UNKNOWN`.
-        member: which one the process is.
-        entered: operations that it has called.
-        left: operations that are over.
-        entered_at: when it called the last one [ns].
-        left_at: when the last one was over [ns].
-        operation: what it called last.
-        left_operation: what was over last.
-        bytes: of the last one that it called.
+        id: id of the group, the same in all members.
+        name: name for people.
+        size: number of members, or `SIZE_UNKNOWN`.
+        member: number of the process in the group, -1 where unknown.
+        entered: number of operations that it has called.
+        left: number of operations that are over.
+        entered_at: time of its last call [ns].
+        left_at: time when the last operation was over [ns].
+        operation: the operation that it called last.
+        left_operation: the operation that was over last.
+        bytes: size of the operation that it called last.
         closed: whether the process has left the group: 0, `CLOSED` or `ABORTED`.
     """
 
@@ -155,17 +155,17 @@ class LiveState:
     """The content of a state file.
 
     Args:
-        guid: of the database.
-        host: where the process runs.
+        guid: GUID of the database.
+        host: host on which the process runs.
         boot: id of that machine's boot.
-        pid: the process.
-        rank: in the job, -1: not known.
-        flags: of `ENDED`, `FAILED`, `CROWDED`.
+        pid: pid of the process.
+        rank: its rank in the job, -1: unknown.
+        flags: sum of `ENDED`, `FAILED`, `CROWDED`.
         clock: clock of the rows at the last sign of life [ns].
         wall: time of day at that moment [ns].
         speed: seconds of the rows' clock in a second.
-        threads: those that are in a call or range.
-        groups: those that it is in.
+        threads: threads that are in a call or range.
+        groups: groups that the process is in.
     """
 
     guid: str
@@ -186,7 +186,7 @@ def read_state(path: Path) -> LiveState:
 
     Raises:
         OSError: it cannot be read.
-        InputError: it is no state file, of another version, cut off, or a slot was being changed at each look.
+        InputError: it is no state file, has another version, is cut off, or its header was changing at each look.
     """
     if path.stat().st_size != SIZE:
         raise InputError(f"{path}: {path.stat().st_size} bytes, no state file of {SIZE}", "leave it out, or remove it")
@@ -208,7 +208,7 @@ def read_state(path: Path) -> LiveState:
 
 
 def flags_of(path: Path) -> int:
-    """Read the flags of a state file alone, which takes a hundredth of `read_state`; 0 where it is none.
+    """Return only the flags of a state file, a hundred times faster than `read_state`; 0 if it is no state file.
 
     Raises:
         OSError: it cannot be read.
@@ -228,7 +228,7 @@ _LOOKS = 1000
 
 
 def _stable(memory: mmap.mmap, path: Path, kind: np.dtype[Any], slots: int, offset: int) -> Any:
-    """Return a copy of slots that none of which was being changed."""
+    """Return a copy of slots, taken while none of them was changing."""
     size = kind.itemsize * slots
     for _ in range(_LOOKS):
         first = np.frombuffer(memory[offset : offset + size], kind)
@@ -236,7 +236,7 @@ def _stable(memory: mmap.mmap, path: Path, kind: np.dtype[Any], slots: int, offs
             again = np.frombuffer(memory[offset : offset + size], kind)
             if (first["turn"] == again["turn"]).all():
                 return first
-    # Who was killed while it changed a slot leaves it odd: the others still hold.
+    # A process that was killed while it changed a slot leaves it odd: the other slots are still valid.
     whole = np.frombuffer(memory[offset : offset + size], kind).copy()
     if slots == 1:
         raise InputError(f"{path}: its header is half written", "its process was killed just then: leave it out")
@@ -257,7 +257,7 @@ class StateWriter:
     """Writes a state file; it keeps no name open once it is closed.
 
     Args:
-        path: where; replaced when it is there.
+        path: path of the file; an existing file is replaced.
         who: fields of the header.
     """
 
@@ -270,7 +270,7 @@ class StateWriter:
             np.frombuffer(self._memory, kind, slots, offset) for kind, slots, offset in _PARTS
         )
         self.beat(threads=THREADS, groups=GROUPS, version=VERSION, **who)
-        self._header["magic"] = STATE_MAGIC  # last: nobody believes a file without it
+        self._header["magic"] = STATE_MAGIC  # last: readers refuse a file without it
 
     def beat(self, **fields: Any) -> None:
         """Change the header."""
@@ -292,7 +292,7 @@ class StateWriter:
 
     def close(self, *, remove: bool) -> None:
         """Let go of the file; remove it when its process has ended well."""
-        del self._header, self._threads, self._groups  # views of the memory, which cannot be closed before
+        del self._header, self._threads, self._groups  # views of the memory, which can be closed only without them
         self._memory.close()
         if remove:
             self.path.unlink(missing_ok=True)

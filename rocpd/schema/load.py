@@ -1,9 +1,9 @@
 """Reads `sql/tables` and `sql/views`: their order, columns, documentation, units and kinds.
 
-The `.sql` files are the only place where tables and views are written down, and nothing else reads their texts: a view
-comes as columns, tables and conditions, which others put together. Rules of the field stand in them by name:
-`{{valid_times}}`, or `{{valid_times_of_M}}` for columns of an alias, and `{{copy_agent}}`. The texts are ours, one
-column or table a line, so patterns are enough to read them. Never talks to a database.
+The `.sql` files are the only definition of tables and views, and no other module reads their texts: a view comes as
+columns, tables and conditions, which others put together. The texts refer to rules of the field by name:
+`{{valid_times}}`, or `{{valid_times_of_M}}` for columns of an alias, and `{{copy_agent}}`. The texts are rocpd's own,
+one column or table a line, so that patterns are enough to read them. Never talks to a database.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _COMMENT = re.compile(
 _COLUMN = re.compile(r'\b(?P<alias>[A-Za-z]\w*)\.(?P<quote>"?)(?P<column>\w+)(?P=quote)')
 _RELATION = re.compile(r'\b(?:FROM|JOIN)\s+"(?P<name>\w+)"(?: (?P<alias>\w+))?')
 STRING = re.compile(r"'[^']*'")
-"""A literal in SQL; one with a quote in it counts as two."""
+"""A literal in SQL; a literal with a quote in it counts as two."""
 
 
 @frozen
 class Comment:
-    """A comment in parts: `since 3.0.1: meaning [unit] {kind}`, all but the meaning empty where it does not stand."""
+    """A comment in parts: `since 3.0.1: meaning [unit] {kind}`; all parts but the meaning may be empty."""
 
     doc: str
     unit: str
@@ -37,7 +37,7 @@ class Comment:
 
 
 def read_comment(text: str) -> Comment:
-    """Take a comment apart.
+    """Return the parts of a comment.
 
     >>> read_comment("since 3.0.2: time in the graph [ns] {integer}")
     Comment(doc='time in the graph', unit='ns', since='3.0.2', kind='integer')
@@ -48,17 +48,17 @@ def read_comment(text: str) -> Comment:
 
 
 def head_comment(text: str) -> str:
-    """Return the lines of comment above CREATE."""
+    """Return the comment lines above CREATE."""
     return "\n".join(line[3:] for line in text.split("CREATE", 1)[0].splitlines() if line.startswith("-- "))
 
 
 def strip_comments(text: str) -> str:
-    """Drop the trailing `-- …` comments of a `.sql` file of ours (none holds `-- ` in a string)."""
+    """Return one of rocpd's `.sql` files without its `-- …` comments (no string in them holds `-- `)."""
     return "\n".join(line.rstrip() for line in re.sub(r"-- .*$", "", text, flags=re.M).splitlines() if line.strip())
 
 
 def clauses(select: str) -> dict[str, list[str]]:
-    """Return clause -> its lines: a line that is not indented names a clause, and the first of a name counts."""
+    """Return clause -> its lines: a line that is not indented names a clause; the first clause of a name counts."""
     lines_of: dict[str, list[str]] = {}
     for clause in re.split(r"\n(?=\S)", select):
         name, *lines = clause.splitlines()
@@ -76,7 +76,7 @@ def columns_used(sql: str) -> tuple[tuple[str, str], ...]:
 
 
 def bare_column(expression: str) -> tuple[str, str] | None:
-    """Return (alias, column) of an expression that is nothing but a column.
+    """Return (alias, column) of an expression that is only a column, else None.
 
     >>> bare_column('K."end"'), bare_column("K.end - K.start")
     (('K', 'end'), None)
@@ -86,7 +86,7 @@ def bare_column(expression: str) -> tuple[str, str] | None:
 
 
 def relations_named(select: str) -> tuple[tuple[str, str], ...]:
-    """Return (relation, its alias or name) of everything that a text selects from by a quoted name.
+    """Return (relation, its alias or name) of all relations with quoted names that a text selects from.
 
     >>> relations_named('SELECT * FROM "kernels" V JOIN "nodes"')
     (('kernels', 'V'), ('nodes', 'nodes'))
@@ -95,7 +95,7 @@ def relations_named(select: str) -> tuple[tuple[str, str], ...]:
 
 
 def replace_relations(select: str, others: Mapping[str, str]) -> str:
-    """Put other SQL in place of relations that a text selects from.
+    """Return a text with other SQL in place of relations that it selects from.
 
     >>> replace_relations('SELECT * FROM "kernels" V', {"kernels": "(SELECT 1)"})
     'SELECT * FROM (SELECT 1) V'
@@ -122,7 +122,7 @@ REFERENCE_TABLES: tuple[str, ...] = (
     "rocpd_info_kernel_symbol",
     "rocpd_track",
 )
-"""Tables of what events refer to by id: they have far fewer rows than there are events."""
+"""Tables whose rows events refer to by id: far fewer rows than events."""
 
 OPTIONAL_TABLES: tuple[str, ...] = (
     "rocpd_gpu_pc_sample",
@@ -133,7 +133,7 @@ OPTIONAL_TABLES: tuple[str, ...] = (
     "rocpd_memory_page",
     "rocpd_memory_message",
 )
-"""Tables of no released schema version, on what happens inside of kernels: a file has one where it holds rows."""
+"""Tables about the inside of kernels, in no released schema version: a file has such a table only if it has rows."""
 
 TABLES: tuple[str, ...] = (
     *REFERENCE_TABLES,
@@ -175,7 +175,7 @@ RPDS: tuple[str, ...] = (
     "autograd_launches",
     "autogradkernel",
 )
-"""Views by which RPD traces are known, for statements that were written for them."""
+"""Views with the names of RPD traces, for statements that were written for them."""
 
 VIEWS: tuple[str, ...] = (
     "nodes",
@@ -222,10 +222,10 @@ VIEWS: tuple[str, ...] = (
 """All readable views; a view comes after those it reads."""
 
 UNITS = frozenset({"ns", "us", "bytes", "%", "GiB/s", "MHz"})
-"""Units that `[…]` in the comment of a column may name: one word means one thing in all tables and views."""
+"""Units that `[…]` in the comment of a column may name: a word means the same in all tables and views."""
 
 RANK_HOST_OF_V = "{{rank_host_of_V}}"
-"""Stands for `rank` and `hostname` in a view of rows that is written over other views, the alias of which is V."""
+"""Placeholder for `rank` and `hostname` in a view of rows over another view with the alias V."""
 
 _TABLE_COLUMN = re.compile(r'^    "(?P<name>\w+)" (?P<declaration>.*?),? +-- (?P<comment>.*)$')
 _VIEW_COLUMN = re.compile(r'^    (?P<expression>.+) AS "(?P<name>\w+)",? +-- (?P<comment>.*)$')
@@ -277,13 +277,13 @@ class TableColumn:
 
     @property
     def kind(self) -> Kind:
-        """The kind of values that the declared type stands for."""
+        """The kind of values of the declared type."""
         return _DECLARED[self.declaration.split()[0]]
 
 
 @frozen
 class BaseTable:
-    """One table: its text with `{{uuid}}` and `{{guid}}` placeholders, and what the text says."""
+    """One table: its text with `{{uuid}}` and `{{guid}}` placeholders, and the facts in that text."""
 
     name: str
     doc: str
@@ -294,7 +294,7 @@ class BaseTable:
 
 @frozen
 class Lookup:
-    """Where an id leads to a value: `column` of the row of `table` whose id equals `key`, such as `K.kernel_id`."""
+    """The place of a value: `column` of the row of `table` whose id equals `key`, such as `K.kernel_id`."""
 
     table: str
     column: str
@@ -305,8 +305,8 @@ class Lookup:
 class ViewColumn:
     """One column of a view.
 
-    `unit` as for tables; `expression` goes by the aliases of the view; `lookup` where an id in a column leads to
-    the value in a reference table.
+    `unit` as for tables; `expression` uses the aliases of the view; `lookup`: the place of the value, where an id in a
+    column leads to a reference table.
     """
 
     name: str
@@ -321,8 +321,8 @@ class ViewColumn:
 class ViewTable:
     """One table in the FROM of a view of one rank.
 
-    `columns` are those that the view uses; `join` is JOIN or LEFT JOIN, empty for the first table; `key` the column
-    that the id of the table equals, empty where `condition` is another.
+    `columns`: the columns that the view uses; `join`: JOIN or LEFT JOIN, empty for the first table; `key`: the column
+    that the id of the table equals, empty if `condition` has another form.
     """
 
     table: str
@@ -337,8 +337,8 @@ class ViewTable:
 class View:
     """One readable view.
 
-    A view that is rendered once per rank is made of `columns`, `tables`, `where` and `group_by`. One that is written
-    over other views has no `tables`, `reads` names those views, and `select` is its text.
+    A view that is rendered once per rank consists of `columns`, `tables`, `where` and `group_by`. A view over other
+    views has no `tables`; `reads` names those views, and `select` is its text.
     """
 
     name: str
@@ -352,17 +352,17 @@ class View:
 
     @property
     def is_rows(self) -> bool:
-        """Whether the view is one row per event or thing, and ends with `rank`; else it aggregates over ranks."""
+        """Whether the view has one row per event or thing, and ends with `rank`; else it aggregates over ranks."""
         return self.per_rank or RANK_HOST_OF_V in self.select
 
     @property
     def per_rank(self) -> bool:
-        """Whether the view is one SELECT per rank."""
+        """Whether the view is rendered as one SELECT per rank."""
         return bool(self.tables)
 
     @property
     def names_rank(self) -> bool:
-        """Whether a view over views names the `rank` or `hostname` of what it reads, beside `RANK_HOST_OF_V`."""
+        """Whether a view over views names `rank` or `hostname` of those views, besides `RANK_HOST_OF_V`."""
         return bool(_RANK_OR_HOST.search(self.select.replace(RANK_HOST_OF_V, "")))
 
     def column(self, name: str) -> ViewColumn:
@@ -397,7 +397,7 @@ def read_view(name: str, text: str) -> View:
         text: a comment, and a CREATE VIEW with one commented column a line and one table a line.
 
     Raises:
-        ViewTextError: a line is not what views are made of; the message says what belongs there.
+        ViewTextError: a line has none of the forms of a view; the message gives the right form.
     """
     commented = text.partition(f'CREATE VIEW "{name}" AS\n')[2]
     select = strip_comments(commented).rstrip(";")
@@ -455,7 +455,7 @@ def _view_columns(lines: Iterable[str], tables: Sequence[ViewTable], named: Mapp
 
 
 def _check_columns(select: str, named: Mapping[str, str]) -> None:
-    """Refuse columns that a table or view lacks: they would be NULL, as those that a file of another version lacks."""
+    """Refuse columns that a table or view lacks: they would be NULL, like columns missing in another version's file."""
     for alias, column in columns_used(select):
         known = kinds_of(named.get(alias, ""))
         if known and column not in known:
@@ -464,7 +464,7 @@ def _check_columns(select: str, named: Mapping[str, str]) -> None:
 
 @functools.cache
 def kinds_of(relation: str) -> Mapping[str, Kind]:
-    """Return column -> kind of a table or view, `rank` and `hostname` of a view of rows too; nothing for others."""
+    """Return column -> kind of a table or view, with `rank` and `hostname` of a view of rows; empty if unknown."""
     if relation in TABLES:
         return {column.name: column.kind for column in table(relation).columns}
     if relation not in VIEWS:

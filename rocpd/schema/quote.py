@@ -1,10 +1,10 @@
-"""Quotes names and text in generated SQL; nothing else in the project quotes."""
+"""Quotes names and text in generated SQL; no other module quotes."""
 
 from __future__ import annotations
 
 
 def quote_name(*parts: str) -> str:
-    """Return an SQL identifier, dotted when there are several parts.
+    """Return an SQL identifier, with dots between several parts.
 
     >>> quote_name("r0", 'odd"name')
     '"r0"."odd""name"'
@@ -13,7 +13,7 @@ def quote_name(*parts: str) -> str:
 
 
 def quote_text(value: str | None) -> str:
-    """Return an SQL string literal, or NULL: the texts of views cannot bind values.
+    """Return an SQL string literal, or NULL; for texts of views, which cannot bind values.
 
     >>> quote_text("it's")
     "'it''s'"

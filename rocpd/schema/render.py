@@ -21,7 +21,7 @@ COMPOUND_LIMIT = 500
 """SQLite's limit of SELECTs in one compound (SQLITE_MAX_COMPOUND_SELECT, default build)."""
 
 OUTSIDE = "rocpd_outside_"
-"""The start of base names of tables that hold rows outside of the window of which a file holds the rows."""
+"""Prefix of base names of tables with rows outside the window that a file was merged from."""
 
 _UNION_ALL = "\nUNION ALL\n"
 
@@ -33,17 +33,17 @@ class RankTables:
     Args:
         suffix: UUID suffix of the tables, with its leading underscore.
         columns: base name -> columns that the file really has.
-        schema: name of the attached database, or None for the file itself.
+        schema: name of the attached database; None: the file itself.
         rank: rank number for the `rank` column; None leaves `rank` and `hostname` out.
         hostname: host for the `hostname` column.
         further: base name -> columns beyond the contract that any rank has, so that all ranks have the same columns.
-        only: base name -> condition on its rows, for a window or filter; tables that are not named are whole.
+        only: base name -> condition on its rows, for a window or filter; all rows of other tables count.
         values: base name -> column -> expression in its place, for events that are cut at a window.
-        filtered: base name -> condition of the filters alone, whatever the window.
-        guid: identity of the rank, which stands in every `guid` column; None: what the file has there.
+        filtered: base name -> condition of the filters alone, without the window.
+        guid: identity of the rank for every `guid` column; None: the values in the file.
         keyless: base names of tables whose `id` is no primary key: an id may occur twice.
-        by_id: base names of tables whose `id` is the number of the row: unique, and rows lie in its order.
-        is_whole: rows that a merged window keeps from outside of it count too.
+        by_id: base names of tables whose `id` is the rowid: unique, and rows are stored in its order.
+        is_whole: rows that a merged file keeps from outside its window count too.
     """
 
     suffix: str
@@ -61,7 +61,7 @@ class RankTables:
     is_whole: bool = False
 
     def __getstate__(self) -> dict[str, object]:
-        """Return what another process is sent: not what is known of it here, to which another thread may add."""
+        """Return the fields only, for another process: cached values may be changed by another thread."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
     @property
@@ -71,15 +71,15 @@ class RankTables:
 
     @cached_property
     def has_outside(self) -> bool:
-        """Whether a merged window keeps rows from outside of it."""
+        """Whether the merged file keeps rows from outside its window."""
         return any(base.startswith(OUTSIDE) for base in self.columns)
 
     @cached_property
     def alike(self) -> Alike:
-        """The ranks whose statements differ from those of this one in its suffix, number, host and GUID alone."""
+        """The group of ranks whose statements differ only in suffix, number, host and GUID of the rank."""
         by_name = (tuple(sorted(each.items())) for each in (self.columns, self.further))
         kind = *by_name, self.schema, self.rank is None, self.guid is None, self.keyless, self.by_id, self.is_whole
-        alike = _KINDS.get(kind)  # once: another thread may clear them meanwhile
+        alike = _KINDS.get(kind)  # a single look-up: another thread may clear the table meanwhile
         if alike is None:
             marked = dataclasses.replace(self, suffix=_SUFFIX, hostname=_HOST)
             marked = marked if self.rank is None else dataclasses.replace(marked, rank=_RANK)
@@ -91,7 +91,7 @@ class RankTables:
 
     @cached_property
     def own_texts(self) -> tuple[tuple[str, str], ...]:
-        """Pairs of a mark in the statements of ranks that are alike, and the text of this rank in its place."""
+        """Pairs of a mark in the statements of `alike` ranks, and the text of this rank for it."""
         host, suffix = (quote_text(_HOST), quote_text(self.hostname)), (_SUFFIX, self.suffix.replace('"', '""'))
         guid = () if self.guid is None else ((quote_text(_GUID), quote_text(self.guid)),)
         return suffix, host, (_ANY_RANK, str(self.rank)), *guid
@@ -107,25 +107,25 @@ class RankTables:
         return self._rows_where(base, self.only.get(base, "1"))
 
     def every_row(self, base: str) -> str:
-        """The source of all rows of `base`, those that a merged window keeps from outside of it included."""
+        """The source of all rows of `base`, including those that a merged file keeps from outside its window."""
         outside = outside_of(base)
         if outside not in self.columns:
             return self.name(base)
         kept = self.name(outside)
-        # What the window cut is outside as it was.
+        # Events that the window cut are kept uncut in the table of outside rows.
         return (
             f"(SELECT * FROM {self.name(base)} WHERE id NOT IN (SELECT id FROM {kept}) UNION ALL SELECT * FROM {kept})"
         )
 
     def rows_by_id(self, base: str) -> str:
-        """The source of rows that are looked up by their id: as `rows`, with the first row of each id."""
+        """The source of rows for look-ups by id: as `rows`, but only the first row of each id."""
         if base not in self.keyless:
             return self.rows(base)
         firsts = f"rowid IN (SELECT MIN(rowid) FROM {self.name(base)} GROUP BY id)"
         return self._rows_where(base, f"{firsts} AND ({self.only.get(base, '1')})")
 
     def _rows_where(self, base: str, condition: str) -> str:
-        # Of columns with equal names SQLite takes the first.
+        # SQLite takes the first of several columns with the same name.
         cut = "".join(f"{text} AS {quote_name(column)}, " for column, text in self.values.get(base, {}).items())
         rows = self.every_row(base) if self.is_whole else self.name(base)
         return f"(SELECT {cut}* FROM {rows} WHERE {condition})"
@@ -136,8 +136,8 @@ class Alike:
     """Ranks with the same columns: the text of a statement is put together once for all of them.
 
     Args:
-        tables: those of any of them, with marks where they differ.
-        texts: statement -> it with what it names in front, with marks, and which of these.
+        tables: tables of such a rank, with marks where ranks differ.
+        texts: statement -> its text with the relations that it names in front, and the marks in it.
     """
 
     tables: RankTables
@@ -153,14 +153,14 @@ _MOST_TEXTS = 512
 
 
 def with_relations(sql: str, tables: RankTables) -> str:
-    """Return one SELECT or INSERT over relations of a rank with the texts of these in front, in place of views.
+    """Return one SELECT or INSERT over relations of a rank with their texts in front, in place of views.
 
-    A view takes a statement of its own, which changes the schema: half of what many small statements cost.
+    A view needs a statement that changes the schema, which is half of the cost of many small statements.
     """
     if tables.only or tables.values or _ANY_RANK in sql:
         return _with_relations(sql, tables)
     alike = tables.alike
-    known = alike.texts.get(sql)  # once: another thread may clear them meanwhile
+    known = alike.texts.get(sql)  # a single look-up: another thread may clear the table meanwhile
     if known is None:
         if len(alike.texts) >= _MOST_TEXTS:
             alike.texts.clear()
@@ -179,19 +179,19 @@ def _with_relations(sql: str, tables: RankTables) -> str:
         return text
     texts = {name: select_text(name, [tables]) for name in names}
     texts |= {name: keyed_text(name, tables, sql) for name in keyed_views(sql)}
-    # As views are: read where they are named, as often as that is.
+    # Like views: read each time that they are named.
     parts = ",\n".join(f"{quote_name(name)} AS NOT MATERIALIZED (\n{text}\n)" for name, text in texts.items())
     return f"WITH {parts}\n{sql}" if texts else sql
 
 
 _OTHER_STARS = re.compile(r"(?<!\()\*|\*(?!\))")
-"""Stars that count no rows: which columns they stand for differs from file to file."""
+"""Stars other than `COUNT(*)`: their columns differ from file to file."""
 
 
 def _by_their_names(sql: str, names: Sequence[str], tables: RankTables) -> str | None:
-    """Return a statement with the rank's own tables after FROM and JOIN: preparing it takes a fifth of the time.
+    """Return a statement with the rank's own tables after FROM and JOIN, prepared in a fifth of the time.
 
-    None where a table lacks or has other rows or columns, or a name may stand for something else.
+    None if a table is missing or has other rows or columns, or if a name may have another meaning.
     """
     if not names or _OTHER_STARS.search(load.STRING.sub("", sql)) or keyed_views(sql):
         return None
@@ -205,7 +205,7 @@ def _by_their_names(sql: str, names: Sequence[str], tables: RankTables) -> str |
         if other or tables.rows(name) != tables.name(name):
             return None
     by_name = {name.lower(): tables.name(name) for name in names}
-    parts = re.split(r"(\w+)", sql)  # what stands between words, and words
+    parts = re.split(r"(\w+)", sql)  # separators and words in turn
     for at in range(1, len(parts), 2):
         if (table := by_name.get(parts[at].lower())) is not None:
             if at < 3 or parts[at - 2].upper() not in ("FROM", "JOIN") or not parts[at - 1].isspace():
@@ -215,7 +215,7 @@ def _by_their_names(sql: str, names: Sequence[str], tables: RankTables) -> str |
 
 
 def outside_of(base: str) -> str:
-    """Return the base name of the table with rows of `base` outside of the window of which a file holds the rows.
+    """Return the base name of the table with rows of `base` outside the window that a file was merged from.
 
     >>> outside_of("rocpd_region")
     'rocpd_outside_region'
@@ -224,16 +224,16 @@ def outside_of(base: str) -> str:
 
 
 def relations(ranks: Sequence[RankTables]) -> tuple[str, ...]:
-    """Return the names of all that can be selected from: tables of the contract, further ones of the files, views."""
+    """Return the names of all relations: tables of the contract, further tables of the files, views."""
     extra = {base for tables in ranks for base in tables.columns} - set(load.TABLES)
     return (*load.TABLES, *sorted(extra), *load.VIEWS)
 
 
-@functools.lru_cache(64)  # rank after rank runs the same statements
+@functools.lru_cache(64)  # the same statements run on rank after rank
 def named(sql: str, known: tuple[str, ...]) -> tuple[str, ...]:
     """Return the `known` relations that a statement names, and those that they read, in the order to create them.
 
-    Goes by words, so a name inside a string counts too: that costs an unused view, nothing else.
+    Goes by words, so that a name inside a string counts too: that only costs an unused view.
     """
     words = set(re.findall(r"\w+", sql.lower()))
     wanted = {name for name in known if name.lower() in words}
@@ -244,9 +244,9 @@ def named(sql: str, known: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def views_over(tables: Collection[str]) -> tuple[str, ...]:
-    """Return the views that belong into a file with these base tables: not those of optional tables that it lacks.
+    """Return the views that belong in a file with these base tables, without views of optional tables that it lacks.
 
-    RPD's names are 28 kB of text: merged files have them, others when a statement names one.
+    Views with RPD's names are 28 kB of text: only merged files store them.
     """
     wanted: set[str] = set()
     for name in reversed([name for name in load.VIEWS if name not in load.RPDS]):
@@ -267,10 +267,10 @@ def select_text(relation: str, ranks: Sequence[RankTables]) -> str:
     """Return the SELECT that defines a base table or readable view over `ranks`.
 
     Base tables get the columns of the contract and every further column that any file has, NULL where a file
-    lacks one. Views that are rendered per rank end with `rank` and, where they have none, `hostname`.
+    lacks one. Views that are rendered per rank end with `rank` and, unless they have it already, `hostname`.
 
-    A view of a single rank gets an empty second part: SQLite then reads it as a table of its own, leaves unused joins
-    out (measured: twice as fast) and can index it for a join of two views, which otherwise takes quadratic time.
+    A view of a single rank gets an empty second part: SQLite then treats it as a separate table, leaves out unused
+    joins (measured: twice as fast) and can index it for a join of two views, which otherwise takes quadratic time.
     """
     if relation not in load.VIEWS:
         return _base(relation, ranks)
@@ -298,9 +298,9 @@ def rank_select(
 
     Args:
         chosen: a view that is rendered per rank.
-        tables: those of the rank.
-        items: result column -> expression; the view's own columns, then `rank` and `hostname`, when None.
-        joins: the tables in the FROM, all of the view's when None.
+        tables: tables of the rank.
+        items: result column -> expression; None: the view's own columns, then `rank` and `hostname`.
+        joins: the tables in the FROM; None: all tables of the view.
         where: a further condition on the rows, or empty.
     """
     if items is None:
@@ -317,7 +317,7 @@ def rank_select(
 
 
 def identity(chosen: load.View, tables: RankTables) -> dict[str, str]:
-    """Return the columns that a view of rows ends with: `rank` and, where it has none, `hostname`."""
+    """Return the columns that a view of rows ends with: `rank` and, unless it has it already, `hostname`."""
     if tables.rank is None:
         return {}
     host = {} if _has_hostname(chosen) else {"hostname": quote_text(tables.hostname)}
@@ -325,9 +325,9 @@ def identity(chosen: load.View, tables: RankTables) -> dict[str, str]:
 
 
 def aggregate_text(name: str) -> str:
-    """Return the SELECT of a view that is written over other views, such as top_kernels, to be taken apart.
+    """Return the SELECT of a view over other views, such as top_kernels, in a form to take apart.
 
-    A + in ORDER BY, which changes no value, is left out: it is for SQLite, and parsers drop it.
+    The + in ORDER BY, which changes no value, is left out: it is for SQLite only, and parsers drop it.
     """
     return load.view(name).select.replace("ORDER BY\n    +", "ORDER BY\n    ")
 
@@ -353,7 +353,7 @@ def _has_hostname(chosen: load.View) -> bool:
 
 
 def _base(relation: str, ranks: Sequence[RankTables]) -> str:
-    # Further columns first: their order is the same in every rank, that of its file need not be.
+    # Further columns first: their order is the same for all ranks, the order of columns in files may differ.
     shapes = ((*tables.further.get(relation, ()), *tables.columns.get(relation, ())) for tables in ranks)
     columns = _columns_of(relation, tuple(dict.fromkeys(shapes)))
     selects = []
@@ -366,13 +366,13 @@ def _base(relation: str, ranks: Sequence[RankTables]) -> str:
     return union_all(selects)
 
 
-# The ranks of a job have the same columns: what to select of them is put together once, not 30 times in each rank.
+# The ranks of a job have the same columns: the list of columns is put together once, not 30 times for each rank.
 _GUID_OF_ITEMS = "\0column"
 
 
 @functools.lru_cache(256)
 def _columns_of(relation: str, shapes: tuple[tuple[str, ...], ...]) -> tuple[str, ...]:
-    """Return the columns of a base table: those of the contract, then all that any rank has."""
+    """Return the columns of a base table: those of the contract, then all further columns of any rank."""
     columns = {c.name.lower(): c.name for c in (load.table(relation).columns if relation in load.TABLES else ())}
     for column in itertools.chain.from_iterable(shapes):
         columns.setdefault(column.lower(), column)
@@ -381,7 +381,7 @@ def _columns_of(relation: str, shapes: tuple[tuple[str, ...], ...]) -> tuple[str
 
 @functools.lru_cache(256)
 def _items(columns: tuple[str, ...], in_file: tuple[str, ...], has_guid: bool) -> str:
-    """Return what to select of a rank's table, with a mark for the GUID of a rank that has one of its own."""
+    """Return the select list for a rank's table, with a mark for the GUID of a rank that has its own."""
     lacking = frozenset(_lacking(columns, in_file))
     named = {column: quote_name(column) for column in columns}
     values = {column: f"NULL AS {name}" if column in lacking else name for column, name in named.items()}
@@ -398,13 +398,13 @@ def _lacking(columns: tuple[str, ...], in_file: tuple[str, ...]) -> tuple[str, .
 
 
 def _joined(tables: RankTables, used: load.ViewTable) -> str:
-    """The line of a FROM that joins a rank's table as the view does."""
+    """Return the line of a FROM that joins a rank's table as the view does."""
     condition = f"ON {used.condition}" if used.condition else ""
     return " ".join(filter(None, (used.join, _reference(tables, used), used.alias, condition)))
 
 
 def _reference(tables: RankTables, used: load.ViewTable) -> str:
-    """A rank's table, wrapped only where the file lacks a column that the view reads."""
+    """Return a rank's table, wrapped in a SELECT only if the file lacks a column that the view reads."""
     in_file = tables.columns.get(used.table, ())
     missing = [f"NULL AS {quote_name(column)}" for column in _lacking(used.columns, in_file)]
     if not in_file:
@@ -422,16 +422,16 @@ def union_all(selects: Sequence[str]) -> str:
     return _UNION_ALL.join(groups)
 
 
-# Two views make grouping by name fast: one with the ids that names are looked up by, one with the names. Ids sort
-# faster than names of hundreds of characters and need no join: 100,000 dispatches are grouped by kernel in a third of
-# the time. They are local to a rank, and so are these views. A planner writes `keyed__kernels` and
-# `lookup__kernels__name` into what ranks run; users never see them.
+# Two views make grouping by name fast: one with the ids of names, one with the names by id. Ids sort faster than names
+# of hundreds of characters and need no join: 100,000 dispatches are grouped by kernel in a third of the time. Ids are
+# local to a rank, and so are these views. The planner writes `keyed__kernels` and `lookup__kernels__name` into the
+# statements for ranks; users never see them.
 _NAME = r"\bkeyed__\w+|\blookup__\w+"
 
 
 @functools.cache
 def lookups(name: str) -> dict[str, load.Lookup]:
-    """Return column -> how it is looked up, for the columns of a view that an id in its first table leads to."""
+    """Return column -> its look-up, for the columns of a view that an id in its first table leads to."""
     chosen = load.view(name)
     main = {f"{each.alias}.{column}" for each in chosen.tables[:1] for column in each.columns}
     return {column.name: column.lookup for column in chosen.columns if column.lookup and column.lookup.key in main}
@@ -448,12 +448,12 @@ def lookup_name(name: str, column: str) -> str:
 
 
 def keyed_views(sql: str) -> tuple[str, ...]:
-    """Return those of these views that a statement names."""
-    return tuple(dict.fromkeys(re.findall(_NAME, sql))) if "__" in sql else ()  # few do: quick for the others
+    """Return the keyed and look-up views that a statement names."""
+    return tuple(dict.fromkeys(re.findall(_NAME, sql))) if "__" in sql else ()  # a quick check, as few statements do
 
 
 def keyed_text(name: str, tables: RankTables, sql: str) -> str:
-    """Return the SELECT that defines one of these views over a rank, with the columns that `sql` names."""
+    """Return the SELECT that defines a keyed or look-up view over a rank, with the columns that `sql` names."""
     kind, _, rest = name.partition("__")
     base, _, column = rest.partition("__")
     if base not in load.VIEWS:
@@ -462,7 +462,7 @@ def keyed_text(name: str, tables: RankTables, sql: str) -> str:
 
 
 def _keyed(name: str, tables: RankTables, sql: str) -> str:
-    """The view with keys, without columns that are not named and joins that only those need: SQLite may keep them."""
+    """Return the view with keys, with named columns and the joins they need only: SQLite might keep unused joins."""
     chosen = load.view(name)
     words = set(re.findall(r"\w+", sql.lower()))
     items = {column.name: column.expression for column in chosen.columns}
@@ -472,7 +472,7 @@ def _keyed(name: str, tables: RankTables, sql: str) -> str:
 
 
 def _needed(chosen: load.View, expressions: Iterable[str]) -> tuple[load.ViewTable, ...]:
-    """The tables that expressions over a view need: a LEFT JOIN by id adds no row and takes none away."""
+    """Return the tables that expressions over a view need: a LEFT JOIN by id neither adds nor removes rows."""
     used = {alias for sql in (*expressions, chosen.where, chosen.group_by) for alias, _ in load.columns_used(sql)}
     needed = []
     for each in reversed(chosen.tables):
@@ -490,5 +490,5 @@ def _values(name: str, column: str, tables: RankTables) -> str:
 
 
 def create_view_text(name: str, select: str, temporary: bool = False) -> str:
-    """Return the CREATE VIEW for a SELECT of `schema.render`."""
+    """Return the CREATE VIEW statement for a SELECT from this module."""
     return f"CREATE {'TEMP ' if temporary else ''}VIEW {quote_name(name)} AS\n{select}"

@@ -1,4 +1,4 @@
-"""The schema versions that exist, and the kinds of other files, known by their structure.
+"""The schema versions that exist, and the kinds of other files, recognised by their structure.
 
 Never refuses a 3.x version: a reader goes by the columns that a file holds.
 """
@@ -16,17 +16,17 @@ LATER_TABLES = {
     "rocpd_info_blob_field": "fields of blobs",
     "rocpd_blob_event": "blobs of events",
 }
-"""Tables of schemas after `LATEST`, and what they hold. SQL shows them, as it does every further table.
+"""Tables of schemas after `LATEST` -> their content. SQL shows them, like every further table.
 
-Two branches of ROCm call different schemas 3.0.4, so files are known by their tables and not by the number:
+Two branches of ROCm call different schemas 3.0.4, so files are recognised by their tables, not by the number:
 projects/rocprofiler-sdk/source/share/rocprofiler-sdk-rocpd/versions.yml of rocm-systems has the one with HIP events.
 """
 VERSIONS: tuple[str, ...] = ("3.0.0", "3.0.1", "3.0.2", "3.0.3")
-"""Versions that the writer can produce; 3.0.0 is what rocprofv3 of ROCm 7.1 calls `3`."""
+"""Versions that the writer can produce; rocprofv3 of ROCm 7.1 calls 3.0.0 `3`."""
 
 _TABLES_OF_4 = ("rocpd_timestamp", "rocpd_info_category")  # of the drafts 4.0 and 4.1
 
-# A UUID as rocprofv3 writes it, or 32 digits as rocprofiler-systems does; a number where a merge met a suffix twice.
+# A UUID as rocprofv3 writes it, or 32 digits as in rocprofiler-systems; a number where a merge met a suffix twice.
 _SUFFIX = r"_(?:[0-9A-Fa-f]{8}(?:_[0-9A-Fa-f]{4}){3}_[0-9A-Fa-f]{12}|[0-9A-Fa-f]{32})"
 _NUMBERED = re.compile(rf"({_SUFFIX})_(\d{{1,4}})")
 _SUFFIXED = re.compile(rf"^(rocpd_\w+?)({_SUFFIX}(?:_\d{{1,4}})?)$")
@@ -37,7 +37,7 @@ def split_suffix(table: str, suffixes: Collection[str] = ()) -> tuple[str, str] 
 
     Args:
         table: name of a real table.
-        suffixes: suffixes named by a file's metadata; they need not look like a UUID. A set, where there are many.
+        suffixes: suffixes named by a file's metadata, which may not look like a UUID; a set if there are many.
 
     Returns:
         base name and suffix, or None for a table without suffix.
@@ -52,7 +52,7 @@ def split_suffix(table: str, suffixes: Collection[str] = ()) -> tuple[str, str] 
 
 
 def without_suffix(text: str, suffix: str) -> str:
-    """Return the definition of a table as all ranks have it: without its suffix, which is a default of GUIDs, too.
+    """Return the definition of a table without its suffix, also in the default of GUIDs: the same for all ranks.
 
     >>> without_suffix("CREATE TABLE rocpd_arg_0000_92cb (guid DEFAULT '0000-92cb')", "_0000_92cb")
     "CREATE TABLE rocpd_arg (guid DEFAULT '')"
@@ -61,7 +61,7 @@ def without_suffix(text: str, suffix: str) -> str:
 
 
 def guid_of(suffix: str) -> str:
-    """Return the GUID that a table suffix stands for.
+    """Return the GUID of a table suffix.
 
     >>> guid_of("_00003fdc_92cb_72cb_9169_c7e541b1fcdf_2"), guid_of("_1cf7d1f031340596bfab7b59c8d5f015")
     ('00003fdc-92cb-72cb-9169-c7e541b1fcdf#2', '1cf7d1f031340596bfab7b59c8d5f015')
@@ -76,9 +76,9 @@ def suffix_of(guid: str) -> str:
     return "_" + guid.replace("-", "_").replace("#", "_")
 
 
-@functools.lru_cache(64)  # rank after rank says the same
+@functools.lru_cache(64)  # rank after rank has the same version
 def as_tuple(version: str) -> tuple[int, ...]:
-    """Return `3.0.2` as (3, 0, 2): missing numbers are 0, and all are 0 where it is no version."""
+    """Return `3.0.2` as (3, 0, 2): missing numbers are 0, and all are 0 if the text is no version."""
     numbers = [digits[:9] for digits in re.findall(r"\d+", version)[:3]]  # a damaged file may hold thousands
     return tuple(int(n) for n in [*numbers, "0", "0", "0"][:3])
 
@@ -93,10 +93,10 @@ def declared_version(metadata: Collection[tuple[str, str]]) -> str:
 
 
 def foreign_kind(tables: Collection[str]) -> str | None:
-    """Return what a SQLite file that is not of rocpd schema 3 is, by its base tables; None when unknown.
+    """Return the kind of a SQLite file that is not of rocpd schema 3, by its base tables; None if unknown.
 
-    RPD files also hold `rocpd_string` and `rocpd_metadata`, and RPD's own schema number 3 is not
-    rocpd's: the base table `rocpd_api` tells them apart.
+    RPD files also hold `rocpd_string` and `rocpd_metadata`, and RPD's own schema number 3 is not rocpd's: the base
+    table `rocpd_api` identifies them.
     """
     if "rocpd_api" in tables:
         schema = 3 if "rocpd_ustring" in tables else 2 if "rocpd_kernelapi" in tables else 1
@@ -109,10 +109,10 @@ def foreign_kind(tables: Collection[str]) -> str | None:
 
 
 def compression_of(metadata: Collection[tuple[str, str]], views: Collection[str]) -> str | None:
-    """Return how a file's tables are compressed, None where they are not.
+    """Return the compression of a file's tables, None if they are not compressed.
 
     Args:
-        metadata: its rows (tag, value).
+        metadata: rows of its metadata (tag, value).
         views: texts of its views.
     """
     named = dict(metadata).get("compression", "")

@@ -21,19 +21,19 @@ from rocpd.schema.render import RankTables, create_view_text, select_text, views
 from rocpd.schema.versions import LATEST, VERSIONS, as_tuple, suffix_of
 
 MARK = "made_by_rocpd"
-"""The table by which a merged file is known: it replaces no recording, so `--force` may replace it."""
+"""The table that identifies a merged file, which `--force` may replace as it is no recording."""
 
 _NOT_NULL = r'(?m)^(    "(?!id"|guid")\w+".*?) NOT NULL'
 
-# A statement costs SQLite about as much as a row: AUTOINCREMENT reads and writes its counter once per statement. From
-# here on more rows save no more time.
+# A statement costs SQLite about as much as a row: AUTOINCREMENT reads and writes its counter once per statement. More
+# rows at once save no further time.
 _ROWS_AT_ONCE = 64
 
-_SUFFIX = "{{uuid}}"  # in texts that are the same for all files but for the suffix of their tables
+_SUFFIX = "{{uuid}}"  # in texts that are the same for all files except for the suffix of tables
 
 
 def tables_of(version: str) -> dict[str, tuple[str, ...]]:
-    """Return the columns of each table as schema `version` (such as `3.0.1`) has them; optional tables are of none."""
+    """Return the columns of each table in schema `version` (such as `3.0.1`), which has no optional tables."""
     return {
         name: tuple(c.name for c in table(name).columns if _exists(c.since, version))
         for name in TABLES
@@ -59,7 +59,7 @@ def _table_text(name: str, version: str) -> str:
 
 @functools.lru_cache(16)
 def _view_texts(tables: tuple[tuple[str, tuple[str, ...]], ...], views: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    """Return name and CREATE VIEW of the plain views and the readable ones, with a mark for the suffix."""
+    """Return name and CREATE VIEW of the plain and the readable views, with a mark for the suffix."""
     part = RankTables(_SUFFIX, dict(tables))
     plain = ((name, f"SELECT * FROM {part.name(name)}") for name, _ in tables)
     readable = ((name, select_text(name, [part])) for name in views)
@@ -104,7 +104,7 @@ class Writer:
             self.connection.execute(_insert_text(table_name, names, len(parts[0])), values)
 
     def loosen(self, base: str) -> None:
-        """Replace an empty table by one that takes NULL everywhere but in id and guid, as other producers have it."""
+        """Replace an empty table by one that allows NULL except in id and guid, as other profilers write it."""
         self.connection.execute(f"DROP TABLE {quote_name(base + self.suffix)}")
         text = create_table_text(base, self.suffix, self.guid, self.version)
         self.connection.execute(re.sub(_NOT_NULL, r"\1", text))
@@ -122,7 +122,7 @@ class Writer:
         self.insert("rocpd_metadata", {"tag": tags, "value": values})
 
     def create_views(self) -> None:
-        """Store the plain views (`rocpd_region` …) and the readable ones, as AMD's files have them."""
+        """Store the plain views (`rocpd_region` …) and the readable ones, as in AMD's files."""
         tables = tuple((name, tuple(columns)) for name, columns in self.tables.items())
         for name, text in _view_texts(tables, views_over(self.tables)):
             with naming_view(name):

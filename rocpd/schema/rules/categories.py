@@ -8,7 +8,7 @@ patterns, which a test compares: stored views can't ask Python. Never looks at e
 from __future__ import annotations
 
 MARKER_PREFIXES = ("MARKER_", "rocm_marker")
-"""The start of categories of markers, in these letters."""
+"""Prefixes of categories of markers, case-sensitive."""
 
 
 def is_marker(category: str | None) -> bool:
@@ -24,7 +24,7 @@ def marker_categories(strings: str = "rocpd_string") -> str:
     """Return the SELECT of the `category_id`s of markers.
 
     Args:
-        strings: the rank's table of strings, quoted where it must be.
+        strings: the rank's table of strings, quoted if necessary.
 
     >>> marker_categories()
     "SELECT id FROM rocpd_string WHERE string GLOB 'MARKER_*' OR string GLOB 'rocm_marker*'"
@@ -45,55 +45,55 @@ _REPEATED = {
 }
 
 OF_PROGRAMS = frozenset({"TORCH", "PYTHON"})
-"""Domains of what programs themselves do: operators and functions, from which APIs are called."""
+"""Domains of the program itself: operators and functions that call APIs."""
 
 TORCH_OPERATOR = "TORCH_OPERATOR"
-"""Category of operators of PyTorch: regions whose arguments are called as in PyTorch's own traces."""
+"""Category of operators of PyTorch: regions whose arguments are named as in PyTorch's own traces."""
 
 PYTHON_FUNCTION = "PYTHON_FUNCTION"
-"""Category of regions that are calls of functions of Python, whose names are frames."""
+"""Category of regions that are calls of Python functions, whose names are frames."""
 
 TRACER, GPU_WAIT, GPU_ANNOTATION = "TRACER_OVERHEAD", "GPU_WAIT", "GPU_ANNOTATION"
-"""Categories of regions that are no calls: of the profiler itself, waits of a queue, ranges drawn on a GPU."""
+"""Categories of regions that are no calls: overhead of the profiler, waits of a queue, ranges drawn on a GPU."""
 
 _REPEATS = " OR ".join(
     f"string = '{category}' AND EXISTS (SELECT 1 FROM {base})" for category, base in _REPEATED.items()
 )
-"""Condition on a category: its regions repeat what a table of operations holds.
+"""Condition on a category: its regions repeat the rows of a table of operations.
 
-Versions of rocprofiler-systems write each dispatch, copy and allocation as a region too, with the same event and times.
-Such a region is no call: it counts once, as the operation, and launches nothing.
+Some versions of rocprofiler-systems also write each dispatch, copy and allocation as a region, with the same event and
+times. This region is no call: it counts once, as the operation, and launches nothing.
 """
 
 _AS_FRAMES = """(SELECT call_stack FROM rocpd_event WHERE category_id = S.id LIMIT 1) NOT LIKE '["%'"""
-"""Condition on a category: a row is a frame. rocpd's own samples have their whole stack, and the same category."""
+"""Condition on a category: each row is a frame. rocpd's own samples of the same category have their whole stack."""
 
 SAMPLERS = "('timer_sampling', 'overflow_sampling')"
-"""The categories that regions may have which are frames of sampled call stacks, for IN."""
+"""The possible categories of regions that are frames of sampled call stacks, for IN."""
 
 SAMPLED_CATEGORIES = f"""
     SELECT S.id FROM rocpd_string S WHERE S.string IN {SAMPLERS} AND {_AS_FRAMES}
     ORDER BY S.string DESC LIMIT 1"""
 """SELECT of the category, in a rank, of regions that are frames of sampled call stacks.
 
-rocprofiler-systems writes a sample as a region for each frame, the outermost first, all from the sample before it to
-its own time. Samples by time say what those by overflow of a counter would say once more, and what each cost on the CPU
-newer versions repeat as `cputime_sampling`, from 0 on: neither is added.
+rocprofiler-systems writes a sample as a region for each frame, the outermost first, each from the time of the previous
+sample to its own time. Samples by overflow of a counter repeat the samples by time, and newer versions repeat the CPU
+time of each sample as `cputime_sampling`, from 0 on: neither is added.
 """
 
 _SAMPLED = f"S.string IN ('timer_sampling', 'overflow_sampling', 'cputime_sampling') AND {_AS_FRAMES}"
 NOT_DRAWN = f"SELECT S.id FROM rocpd_string S WHERE {_SAMPLED} OR {_REPEATS}"
-"""SELECT of the categories, in a rank, of regions that traces show as something else: operations, or samples."""
+"""SELECT of the categories, in a rank, of regions that traces show in another form: as operations, or samples."""
 
 _OTHERS = ", ".join(f"'{category}'" for category in (TRACER, GPU_WAIT, GPU_ANNOTATION))
 
 NO_CALLS = f"{NOT_DRAWN} OR string IN ({_OTHERS})"
-"""SELECT of the categories, in a rank, of regions that are no calls: they repeat, or only traces show them."""
+"""SELECT of the categories, in a rank, of regions that are no calls: they repeat rows, or only traces show them."""
 
 IS_CALL = f"(NOT EXISTS ({NO_CALLS}) OR (E.category_id IN ({NO_CALLS})) IS NOT 1)"
 """Condition on `rocpd_event E` of a region: it is a call or a marker.
 
-Few files hold others: then rows need no look-up.
+Few files hold other regions; in the rest, rows need no look-up.
 """
 
 
@@ -134,7 +134,7 @@ _TRACE_CATEGORIES = {
 
 
 def trace_category(category: str) -> str:
-    """Return the category of an event as AMD's Perfetto and OTF2 traces name it, the event's own where they have none.
+    """Return the name of an event's category in AMD's Perfetto and OTF2 traces, or the category where they have none.
 
     >>> trace_category("HIP_RUNTIME_API_EXT"), trace_category("KERNEL_DISPATCH"), trace_category("rocm_smi")
     ('hip_api', 'kernel_dispatch', 'rocm_smi')
@@ -143,7 +143,7 @@ def trace_category(category: str) -> str:
 
 
 def normalized(word: str) -> str:
-    """Return a domain or category as it is compared: in capitals, domains in their usual form.
+    """Return a domain or category in the form for comparisons: in capitals, domains in their usual form.
 
     >>> normalized("marker"), normalized("HIP_RUNTIME_API"), normalized("memory_copy")
     ('MARKERS', 'HIP_RUNTIME_API', 'MEMORY_COPIES')

@@ -1,12 +1,12 @@
-"""The tables that hold events, and their kinds: with start and end or one time, work of GPUs, parts of others.
+"""The tables that hold events, and their kinds: with start and end or one time, GPU work, parts of other events.
 
-Valid times are a start from 1 up, and an end that is not before it, both 64-bit whole numbers: profilers leave 0 or
-NULL where a time is unknown; damaged files hold texts, blobs and fractions. The runtime takes scratch memory by itself,
-without an address: it is counted apart from what programs allocate. The view `scratch_memory` and the trace writer say
-the same by themselves, which a test compares.
+Valid times are a start of at least 1, and an end that is not before it, both 64-bit whole numbers: profilers leave 0
+or NULL where a time is unknown; damaged files hold texts, blobs and fractions. The runtime allocates scratch memory
+itself, without an address: it is counted separately from allocations of programs. The view `scratch_memory` and the
+trace writer repeat this rule, which a test compares.
 
-The agent of a kernel is the one that ran it. A copy belongs to the GPU that it reaches, else to the GPU that it leaves,
-else to where it goes: that is where it takes time from other work, and where a person looks for it.
+The agent of a kernel is the agent that ran it. A copy belongs to the GPU that it reaches, else to the GPU that it
+leaves, else to its destination: there it takes time from other work, and there people look for it.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from collections.abc import Iterable
 from rocpd.base import Flags, Ints
 
 INVALID = "invalid timestamps (start 0, or end before start)"
-"""The words of messages for the times of such events."""
+"""The words for invalid times in messages."""
 
 LAST = (1 << 63) - 1
 """The latest time [ns]."""
 
 # SQLite sorts texts and blobs above all numbers: BETWEEN refuses them and needs no typeof.
 VALID_START = f"start BETWEEN 1 AND {LAST}"
-"""SQL condition on events whose start is valid; they may have no valid end."""
+"""SQL condition on events with a valid start; their end may be invalid."""
 
 VALID_TIMES = f'{VALID_START} AND "end" BETWEEN start AND {LAST}'
 """SQL condition on events with a valid start and end."""
 
 
 def valid_times_of(alias: str = "") -> str:
-    """Return the same condition as readable views have it, for the columns of an alias, such as `M`."""
+    """Return `VALID_TIMES` in the form of readable views, for the columns of an alias, such as `M`."""
     of = f"{alias}." if alias else ""
     return f'{of}start > 0 AND {of}"end" BETWEEN {of}start AND {LAST}'
 
@@ -40,12 +40,12 @@ VALID_POINT = f'"timestamp" BETWEEN 1 AND {LAST}'
 
 
 def valid_start(start: Ints) -> Flags:
-    """Return which starts [ns] are valid; a reader's stand-in for NULL is negative, so it is not."""
+    """Return whether each start [ns] is valid; the placeholder for NULL is negative, hence invalid."""
     return start > 0
 
 
 def valid_times(start: Ints, end: Ints) -> Flags:
-    """Return which events have valid times, as `VALID_TIMES` does in SQL.
+    """Return whether each event has valid times, as `VALID_TIMES` does in SQL.
 
     >>> import numpy as np
     >>> valid_times(np.array([5, 5, 5, 0, -7]), np.array([9, 5, 4, 9, 9])).tolist()
@@ -61,10 +61,10 @@ IS_SCRATCH = f"level = '{SCRATCH}'"
 """SQL condition on rows of scratch memory."""
 
 NOT_SCRATCH = f"level IS NOT '{SCRATCH}'"
-"""SQL condition on all other rows, those without a level included."""
+"""SQL condition on all other rows, including those without a level."""
 
 ALLOCATING = frozenset({"ALLOC", "REALLOC"})
-"""Operations (`type`) after which memory is held; the others free it."""
+"""Operations (`type`) after which memory is held; the other operations free it."""
 
 
 OPERATIONS = ("rocpd_kernel_dispatch", "rocpd_memory_copy")
@@ -80,7 +80,7 @@ LAUNCHED = (*OPERATIONS, "rocpd_graph_launch")
 """GPU work that a call launches to run later."""
 
 EVENTS = (*SPANS, *POINTS)
-"""All events; each row may lead to one of `rocpd_event`."""
+"""All tables of events; each row may refer to a row of `rocpd_event`."""
 
 BELONGING = ("rocpd_arg", "rocpd_pmc_event")
 """Arguments and counter values: rows that belong to an event and count when it counts."""
@@ -89,16 +89,16 @@ PC_SAMPLES = ("rocpd_gpu_pc_sample", "rocpd_pc_sampling")
 """Samples of program counters: rows with a `timestamp` that belong to a dispatch by its `dispatch_id`."""
 
 SENTINELS, SENTINEL_OF_16_BITS = frozenset({4294967295.0, 18446744073709551615.0}), 65535.0
-"""Sampled values that stand for none: the largest numbers of a type."""
+"""Sampled values that stand for no value: the largest numbers of a type."""
 
 OWN_SAMPLE = "(N.string = P.name OR N.string NOT IN (SELECT name FROM rocpd_info_pmc))"
-"""SQL: a value P of the event of a sample is of its track N: one that is called like a value has no other."""
+"""SQL: a value P of a sample's event belongs to its track N; a track named like a value holds only that value."""
 
 NO_SENTINEL = f"V.value NOT IN ({SENTINEL_OF_16_BITS}, {', '.join(map(str, sorted(SENTINELS)))})"
-"""SQL: a clock V is one."""
+"""SQL: the value V of a clock is valid."""
 
 MEASURED = frozenset(("rocpd_memory_access", "rocpd_basic_block", "rocpd_memory_page", "rocpd_memory_message"))
-"""Values that runs with instrumentation measured inside of kernels: rows without times, in files without events."""
+"""Tables of values measured inside of instrumented kernels: rows without times, in files without events."""
 
 ON_STREAMS = (*OPERATIONS, "rocpd_memory_allocate")
 """Events of a HIP stream, with `stream_id`."""
@@ -112,33 +112,33 @@ DOMAIN_TABLES = {
     "MEMORY_ALLOCATIONS": ("rocpd_memory_allocate", NOT_SCRATCH),
     "SCRATCH_MEMORY": ("rocpd_memory_allocate", IS_SCRATCH),
 }
-"""Domains that a table says by itself, whatever the category of the event: table and SQL condition on its rows."""
+"""Domains that follow from the table, regardless of the event's category: table and SQL condition on its rows."""
 
 CATEGORY_TABLES = ("rocpd_region", "rocpd_graph_launch", *POINTS)
-"""Events whose domain is that of the event's category."""
+"""Events whose domain follows from the event's category."""
 
 
 GPUS = "SELECT id FROM rocpd_info_agent WHERE type = 'GPU' AND id IS NOT NULL"
-"""SQL: the GPUs among the agents of a rank, by the names that its tables have without suffix."""
+"""SQL: the GPUs among the agents of a rank, with table names without suffix."""
 
 
 def copy_agent_sql(gpus: str = GPUS) -> str:
     """Return the SQL expression for the agent of a copy.
 
     Args:
-        gpus: ids of GPUs, as what stands between the parentheses of IN.
+        gpus: ids of GPUs, as the text between the parentheses of IN.
     """
     to, source = "dst_agent_id", "src_agent_id"
     return " ".join(map(str.strip, _chosen(f"{to} IN ({gpus})", to, f"{source} IN ({gpus})", source)))
 
 
 def _chosen(reaches_gpu: str, to: str, leaves_gpu: str, source: str) -> tuple[str, ...]:
-    """Return the lines of the expression."""
+    """Return the lines of the expression for the agent of a copy."""
     return "CASE", f"    WHEN {reaches_gpu} THEN {to}", f"    WHEN {leaves_gpu} THEN {source}", f"    ELSE {to}", "END"
 
 
 COPY_AGENT = "\n".join(_chosen("D.type = 'GPU'", "M.dst_agent_id", "S.type = 'GPU'", "M.src_agent_id"))
-"""SQL: the agent of a copy `M` whose agents, which it reaches and leaves, are joined as `D` and `S`."""
+"""SQL: the agent of a copy `M`, with its destination joined as `D` and its source as `S`."""
 
 
 def copy_agents(to: Ints, source: Ints, gpus: Iterable[int]) -> Ints:

@@ -1,8 +1,8 @@
 """The work of kernels, by their names: categories from a JSON or TOML file of regular expressions.
 
-The form is RAPTOR's: category -> list of expressions, searched in the name; of several that match the last in the
-file wins. Names that start with `_` are RAPTOR's: `_COMM` and `_Collective` are communication, `_Other` is what
-no expression matches, `_GPU_Idle` matches its rows of gaps, which are no kernels here. A file that says nothing of
+The form is RAPTOR's: category -> list of expressions, searched in the name; of several matches the last in the file
+wins. Names that start with `_` are RAPTOR's: `_COMM` and `_Collective` are communication, `_Other` is for kernels that
+no expression matches, `_GPU_Idle` matches its rows of gaps, which are no kernels here. A file without a category of
 communication gets that category before its own: overlap and waiting depend on it.
 """
 
@@ -42,16 +42,16 @@ class Categories:
 
     @property
     def is_built_in(self) -> bool:
-        """Whether they are the standard ones."""
+        """Whether these are the built-in categories."""
         return self is _standard()
 
     def __reduce__(self) -> tuple[Callable[..., Categories], tuple[object, ...]]:
-        """Send the expressions to another process, not what is known by them; there, too, the standard ones are one."""
+        """Send only the expressions to another process, without cached results; built-in ones stay a single object."""
         return (_standard, ()) if self.is_built_in else (Categories, (self._patterns, self.other))
 
 
 def is_communication(category: str) -> bool:
-    """Whether a category is one of communication.
+    """Whether a category is communication.
 
     >>> is_communication("_COMM"), is_communication("GEMM")
     (True, False)

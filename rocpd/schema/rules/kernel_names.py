@@ -1,4 +1,4 @@
-"""The forms of a kernel's name, and where each stands in the files."""
+"""The forms of a kernel's name, and the place of each in the files."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import re
 
 
 class KernelNames(enum.StrEnum):
-    """Which name of a kernel counts: the one for people, the linker's, or the bare function name.
+    """The forms of a kernel's name: for people, of the linker, or the bare function name.
 
-    The one for people is shortened where people read it, and only there; `FULL` is the same in full.
+    The name for people is shortened where people read it, and only there; `FULL` is the same name in full.
     """
 
     DISPLAY = "display"
@@ -19,7 +19,7 @@ class KernelNames(enum.StrEnum):
 
 
 UNCUT = frozenset((KernelNames.DISPLAY, KernelNames.FULL))
-"""The forms that are the name for people in full."""
+"""The forms that are stored as the full name for people."""
 
 _ENDINGS = (" [clone .kd]", ".kd")
 _INSTRUMENTED = "__amd_crk_"
@@ -37,7 +37,7 @@ def without_kd(name: str) -> str:
 
 
 def without_instrumentation(name: str) -> str:
-    """Return the name of a kernel as it was before Omniprobe: without its mark and the argument that it adds.
+    """Return the name of a kernel without Omniprobe's mark and added argument.
 
     >>> [without_instrumentation(f"__amd_crk_{name}") for name in ("gemm(float*, void*) [clone .kd]", "copyPv.kd")]
     ['gemm(float*)', 'copy']
@@ -71,12 +71,12 @@ _SELECTS = {
 
 
 def names_of_kernels(form: KernelNames = KernelNames.DISPLAY) -> str:
-    """Return the SELECT of `id` and `name` of the kernels of a rank; a form that a file lacks is the display name."""
+    """Return the SELECT of `id` and `name` of the kernels of a rank; a missing form is replaced by the display name."""
     return _SELECTS[form]
 
 
 def shown_name(kernel: int, display: str | None, mangled: str | None) -> str:
-    """Return the name of a kernel for a track of a viewer, which shows nothing without a name.
+    """Return a name of a kernel for a track of a viewer, which would show nothing without a name.
 
     >>> shown_name(7, None, "_Z4gemmPf.kd"), shown_name(7, "", None)
     ('_Z4gemmPf.kd', 'kernel 7')

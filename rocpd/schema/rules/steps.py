@@ -1,11 +1,11 @@
 """Finds the marker ranges that are steps of the job, and their numbers.
 
-A step is a range whose whole text names one (`step 16`, `ProfilerStep#16`, `[iteration 3/100]`, `train_step`), that
-lies in no other of its thread, and whose kind occurs more than once. Epochs are steps only where nothing else is. A
-range such as `Optimizer.step#AdamW.step` or `step 1 forward` is a part of a step and none itself.
+A step is a range whose whole text names a step (`step 16`, `ProfilerStep#16`, `[iteration 3/100]`, `train_step`), that
+lies in no other step of its thread, and whose kind occurs more than once. Epochs are steps only if there are no other
+steps. A range such as `Optimizer.step#AdamW.step` or `step 1 forward` is a part of a step, not a step.
 
-A step is known by the number in its text: the same on every rank, in any window. Where texts have none, or one that
-comes again, it is the n-th of its kind on its thread, from 0.
+A step is identified by the number in its text: the same on every rank, in any window. Where texts have no number, or
+numbers repeat, it is the n-th of its kind on its thread, from 0.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ STEP_MARKER = (
     r"(?:step|iteration|iter|cycle|(?:mini[\s_-]?)?batch|epoch)"
     r"(?:[\s_#:=.-]*\d+(?:\s*(?:/|of)\s*\d+)?)?\W*(?:, (?:seq|op_id) = \d.*)?$"
 )
-"""Markers that name a step of the job, unless something else is asked for."""
+"""The default pattern of markers that name a step of the job."""
 
 _CALL = re.compile(r"(?s), (?:seq|op_id) = \d.*")
-"""The text that PyTorch's `emit_nvtx` adds to each name: the number of the call, and with `record_shapes` more."""
+"""The text that PyTorch's `emit_nvtx` adds to each name: the number of the call, and more with `record_shapes`."""
 
 _EPOCH = re.compile(r"(?i)epoch")
 _DIGITS = re.compile(r"\d+")
@@ -44,7 +44,7 @@ def is_step(pattern: str) -> re.Pattern[str]:
 
 
 class MarkerRange(NamedTuple):
-    """A marker with a start and an end [ns], and the thread that set it; None: an unknown one."""
+    """A marker with a start and an end [ns], and the thread that set it; None: unknown."""
 
     text: str
     start: int
@@ -53,7 +53,7 @@ class MarkerRange(NamedTuple):
 
 
 class MarkedStep(NamedTuple):
-    """A step of a rank: the row of its range, and its number among the steps of the main kind, None of another kind."""
+    """A step of a rank: the row of its range, and its number among the steps of the main kind; None: another kind."""
 
     row: int
     number: int | None
@@ -61,7 +61,7 @@ class MarkedStep(NamedTuple):
 
 @functools.lru_cache(maxsize=1 << 14)
 def folded(text: str) -> str:
-    """Return a text with # for numbers: what ranges that differ in numbers only have in common.
+    """Return a text with # for numbers, which is the same for ranges that differ only in numbers.
 
     >>> folded("step 16"), folded("layer 2 backward"), folded("aten::mm, seq = 7, op_id = 44, sizes = [[8, 1], [1, 4]]")
     ('step #', 'layer # backward', 'aten::mm')
@@ -73,8 +73,8 @@ def find_steps(ranges: Sequence[MarkerRange], pattern: re.Pattern[str]) -> list[
     """Return the steps among the marker ranges of a rank, in order of their starts.
 
     Args:
-        ranges: all of the rank, in the whole trace.
-        pattern: what texts of steps look like: `STEP_MARKER`, or what the user asks for.
+        ranges: all ranges of the rank, in the whole trace.
+        pattern: pattern of the texts of steps: `STEP_MARKER`, or the user's.
 
     >>> texts = ("warm up", "step 7", "step 7 forward", "step 8", "Optimizer.step#AdamW.step")
     >>> steps = find_steps([MarkerRange(text, n, n + 1) for n, text in enumerate(texts)], re.compile(STEP_MARKER))
@@ -94,7 +94,7 @@ def find_steps(ranges: Sequence[MarkerRange], pattern: re.Pattern[str]) -> list[
 
 
 def step_times(ranges: Sequence[MarkerRange], pattern: re.Pattern[str]) -> dict[int, tuple[int, int]]:
-    """Return number -> start and end of the steps of a rank; threads that go through a step together are one.
+    """Return number -> start and end [ns] of the steps of a rank; a step of several threads spans all of them.
 
     >>> step_times([MarkerRange("step 7", 1, 5, 1), MarkerRange("step 7", 2, 9, 2)], re.compile(STEP_MARKER))
     {7: (1, 9)}
@@ -117,7 +117,7 @@ def _lies_in(inner: MarkerRange, outer: MarkerRange) -> bool:
 
 
 def _outermost(ranges: Sequence[MarkerRange], rows: Iterable[int]) -> Iterable[int]:
-    """Yield the rows, in order of time, that lie in no other of their thread."""
+    """Yield the rows, in order of time, that lie in no other range of their thread."""
     latest: dict[int | None, int] = {}
     for row in rows:
         _, _, end, thread = ranges[row]
@@ -127,7 +127,7 @@ def _outermost(ranges: Sequence[MarkerRange], rows: Iterable[int]) -> Iterable[i
 
 
 def _numbers(ranges: Sequence[MarkerRange], rows: Sequence[int]) -> dict[int, int]:
-    """Return row -> number of the steps of the main kind: the one that occurs most often, of equal ones the first."""
+    """Return row -> number of the steps of the main kind: the most frequent one, the first of equally frequent ones."""
     kinds = Counter(folded(ranges[row].text) for row in rows)
     main = [row for row in rows if folded(ranges[row].text) == kinds.most_common(1)[0][0]]
     numbers: dict[int, int] = {}

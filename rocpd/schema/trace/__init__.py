@@ -1,4 +1,4 @@
-"""The one way to write a rank: `TraceWriter` takes things and batches of columns and knows how rows hang together.
+"""The only way to write a rank: `TraceWriter` takes things and batches of columns, and links their rows.
 
 >>> import tempfile
 >>> from pathlib import Path

@@ -1,7 +1,7 @@
 """The forms in which a column may be given, and its values row by row.
 
-A column is a sequence, a numpy array (masked: NULL), an Arrow array, or one value that holds for all rows. None where
-a whole column is expected leaves it to the table: NULL, or the default that the table declares.
+A column is a sequence, a numpy array (masked: NULL), an Arrow array, or one value for all rows. None in place of a
+column leaves it to the table: NULL, or the default that the table declares.
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ def plain(column: Any) -> Any:
 def check_types(column: Any, allowed: tuple[type, ...], what: str) -> None:
     """Refuse values of other types than a column takes; None always passes.
 
-    Arrays say once what they hold; other sequences are looked through.
+    Arrays have one type; the values of other sequences are checked one by one.
 
     Args:
-        column: as it was given.
-        allowed: types of its values.
+        column: the column as it was given.
+        allowed: allowed types of its values.
         what: class and field, for the message.
 
     Raises:
-        UsageError: such a value; it names the row.
+        UsageError: a value has another type; the message names its row.
 
     >>> check_types([1, None, 1.5], (int,), "Regions: start")
     Traceback (most recent call last):
@@ -68,9 +68,9 @@ def check_types(column: Any, allowed: tuple[type, ...], what: str) -> None:
     values = plain(column)
     if is_single(values):
         values = (values,)
-    with contextlib.suppress(TypeError):  # what has no hash is no value of a column
-        # A third of the time of looking at each: most columns repeat few values. That 1.0 equals 1 does no harm, SQLite
-        # stores it as 1. Texts mostly differ, and hashing them takes longer.
+    with contextlib.suppress(TypeError):  # a value without hash is refused below
+        # Takes a third of the time of checking each value: most columns repeat few values. That 1.0 equals 1 is
+        # harmless, as SQLite stores it as 1. Texts mostly differ, and hashing them takes longer.
         if set(map(type, values if str in allowed else set(values))) <= {*allowed, type(None)}:
             return
     for row, value in enumerate(values):
@@ -85,11 +85,11 @@ def is_single(value: object) -> bool:
 
 
 def count_rows(columns: Mapping[str, Any], what: str) -> int:
-    """Return how many rows plain columns make: 1 when all of them are single values.
+    """Return the number of rows of plain columns: 1 if all of them are single values.
 
     Args:
         columns: plain columns by name.
-        what: what the rows are, for the message.
+        what: name of the rows, for the message.
 
     Raises:
         UsageError: columns of different lengths.

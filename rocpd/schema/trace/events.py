@@ -1,8 +1,8 @@
-"""The events of a process as columns: one class is a batch of rows of one table, each with its event.
+"""The events of a process as columns: an object of a class is a batch of rows of one table, each with its event.
 
-Fields are named as the columns of the table are; `name`, `region_name` and `category` are texts whose ids the table
-holds. A field of None leaves its column to the table. Says what the kind of a row decides about its event (category,
-parent), because a reader links rows by it. Writes nothing.
+Fields are named like the columns of the table; `name`, `region_name` and `category` are texts whose ids the table
+holds. A field of None leaves its column to the table. Sets the fields of events that follow from the kind of row
+(category, parent), because readers link rows by them. Writes nothing.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class Events:
     """Columns that regions, GPU work and samples have in common.
 
     Args:
-        category: domain, such as HIP_RUNTIME_API; None: what the rows that the events belong to decide.
-        stack_id: id of the call; GPU work has that of the call that launched it. 0: of no call.
+        category: domain, such as HIP_RUNTIME_API; None: the category that follows from the kind of rows.
+        stack_id: id of the call; GPU work has the id of its launching call. 0: no call.
         parent_stack_id: id of the enclosing call, 0 for none; None: 0, and for GPU work its own stack id.
         correlation_id: id that the user set, 0 for none.
         message: text of a marker; instead of extdata.
@@ -45,7 +45,7 @@ class Events:
         line_info: JSON of the source line.
 
     Raises:
-        UsageError: both message and extdata.
+        UsageError: both message and extdata are given.
     """
 
     TABLE: ClassVar[str] = "rocpd_event"
@@ -69,22 +69,22 @@ class Batch:
     """Rows with an event each.
 
     Args:
-        id: ids of the rows; None: the next free ones.
-        event: the events, or the ids of events that are written already; None: no events.
+        id: ids of the rows; None: the next free ids.
+        event: the events, or the ids of events that were written before; None: no events.
         extdata: JSON of the rows themselves.
     """
 
     TABLE: ClassVar[str]
     CATEGORY: ClassVar[str | None] = None
     IS_LAUNCHED: ClassVar[bool] = False
-    """Whether a call launched the work, which carries the call's id as its own and as its parent."""
+    """Whether a call launched the work, which then has the call's stack id as its own and as its parent's."""
 
     id: IntColumn = None
     event: Events | IntColumn = Events()
     extdata: TextColumn = None
 
     def events(self) -> Events | None:
-        """Return the events to write, with what the kind of the rows decides; None: there are none to write."""
+        """Return the events to write, with the fields that follow from the kind of rows; None: no events to write."""
         if not isinstance(self.event, Events):
             return None
         category, parent = self.event.category, self.event.parent_stack_id
@@ -168,7 +168,7 @@ class MemoryCopies(_Timed):
 class MemoryAllocations(_Timed):
     """Allocations (`type` ALLOC, FREE, REALLOC, RECLAIM) of memory (`level` REAL, VIRTUAL, SCRATCH); bytes.
 
-    They are calls: their `parent_stack_id` is that of the enclosing call.
+    They are calls: their `parent_stack_id` is the stack id of the enclosing call.
     """
 
     TABLE = "rocpd_memory_allocate"
@@ -230,7 +230,7 @@ class Arguments:
 
 @frozen(kw_only=True)
 class CounterValues:
-    """Values of counters, measured for dispatches or sampled; `event_id` None where nobody knows for what."""
+    """Values of counters, measured for dispatches or sampled; `event_id` None: the event is unknown."""
 
     TABLE: ClassVar[str] = "rocpd_pmc_event"
 
@@ -260,7 +260,7 @@ def marker_ranges(
 def marks(text: TextColumn, time: IntColumn, track_id: IntColumn, event: Events = Events()) -> Samples:
     """Return points in time that a user marked with `text`, as rocprofv3 writes them: samples; times in ns.
 
-    Their track is that of the thread: `trace.register(TrackInfo(tid=tid, name=MARKER_RANGE))`.
+    Their track is the thread's: `trace.register(TrackInfo(tid=tid, name=MARKER_RANGE))`.
     """
     category = MARKER_RANGE if event.category is None else event.category
     return Samples(track_id=track_id, timestamp=time, event=replace(event, category=category, message=text))

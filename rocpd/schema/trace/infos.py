@@ -1,7 +1,7 @@
 """The things that events refer to: node, process, threads, agents, queues, streams, code, counters, tracks.
 
-One class is one row of one `rocpd_info_*` table (or of `rocpd_track`); fields are named as the columns are. Says what
-a row holds that nobody described further, so that every id that an event names can have a row. Writes nothing.
+An object of a class is a row of one `rocpd_info_*` table (or of `rocpd_track`); fields are named like the columns.
+Gives defaults to rows without a description, so that every id in an event can have a row. Writes nothing.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from rocpd.base import frozen
 
 @frozen
 class Info:
-    """A row that others refer to by its id.
+    """A row that other rows refer to by its id.
 
     Args:
-        id: chosen as rocprofv3 does: OS pid, OS tid, hardware index, runtime handle; None: the next free one.
+        id: its id, chosen like rocprofv3's: OS pid, OS tid, hardware index, runtime handle; None: the next free id.
     """
 
     TABLE: ClassVar[str]
     FROM_ID: ClassVar[Mapping[str, Callable[[int], object]]] = {}
-    """Field -> what it holds when it was left out, from the id."""
+    """Field -> function of the id that gives its default value."""
 
     id: int | None = None
 
     @property
     def chosen_id(self) -> int | None:
-        """Id that the description asks for; None: any."""
+        """The id that the description asks for; None: any id."""
         return self.id
 
     def described(self, id: int) -> Self:
-        """Return the row with this id, and with what follows from it in the fields that were left out."""
+        """Return the row with this id, and with the defaults that follow from it."""
         values: dict[str, Any] = {
             name: value(id) for name, value in self.FROM_ID.items() if getattr(self, name) is None
         }
@@ -57,7 +57,7 @@ class NodeInfo(Info):
 
     @property
     def chosen_id(self) -> int:
-        """Id that the description asks for: the lower bits of the hash, as rocprofv3 has it."""
+        """The id that the description asks for: the lower bits of the hash, as in rocprofv3."""
         return self._hash & 0x7FFFFFFF if self.id is None else self.id
 
     def described(self, id: int) -> Self:
@@ -66,7 +66,7 @@ class NodeInfo(Info):
 
     @property
     def _hash(self) -> int:
-        """By default the upper 63 bits of the 64-bit FNV-1a hash of the machine id, as the recorder has it."""
+        """The given hash, else the upper 63 bits of the 64-bit FNV-1a hash of the machine id, as in the recorder."""
         if self.hash is not None:
             return self.hash
         value = 0xCBF29CE484222325
@@ -109,7 +109,7 @@ class ThreadInfo(Info):
 
 @frozen(kw_only=True)
 class AgentInfo(Info):
-    """A CPU, GPU or NIC; `id` is its absolute index, `type` None where nobody knows; `extdata` JSON."""
+    """A CPU, GPU or NIC; `id` is its absolute index, `type` None where unknown; `extdata` JSON."""
 
     TABLE = "rocpd_info_agent"
     FROM_ID: ClassVar = {"absolute_index": int, "name": "agent {}".format}
@@ -174,7 +174,7 @@ class CounterInfo(Info):
     spm_support: int | None = None
 
     def described(self, id: int) -> Self:
-        """Return the row; the symbol is the name."""
+        """Return the row with its defaults; the default symbol is the name."""
         name = f"counter {id}" if self.name is None else self.name
         return replace(self, id=id, name=name, symbol=name if self.symbol is None else self.symbol)
 
@@ -197,7 +197,7 @@ class CodeObjectInfo(Info):
 
 @frozen(kw_only=True)
 class KernelInfo(Info):
-    """A kernel symbol; sizes in bytes. Traces without code objects leave `code_object_id` at 0, the unknown one."""
+    """A kernel symbol; sizes in bytes. Traces without code objects leave `code_object_id` at 0, for unknown."""
 
     TABLE = "rocpd_info_kernel_symbol"
 
@@ -215,7 +215,7 @@ class KernelInfo(Info):
     extdata: str | None = None
 
     def described(self, id: int) -> Self:
-        """Return the row; either name stands for the other."""
+        """Return the row with its defaults; a missing name is replaced by the other one."""
         names = (self.display_name, self.kernel_name, f"kernel {id}")
         shown = next(name for name in names if name is not None)
         linked = shown if self.kernel_name is None else self.kernel_name
@@ -224,7 +224,7 @@ class KernelInfo(Info):
 
 @frozen(kw_only=True)
 class TrackInfo(Info):
-    """The track that samples lie on; `tid` None: a track of the process."""
+    """The track of samples; `tid` None: a track of the process."""
 
     TABLE = "rocpd_track"
     FROM_ID: ClassVar = {"name": "track {}".format}
@@ -246,4 +246,4 @@ REFERENCES: dict[str, type[Info]] = {
     "kernel_id": KernelInfo,
     "track_id": TrackInfo,
 }
-"""Columns that hold the id of a thing, in whatever table."""
+"""Columns of any table that hold the id of a thing -> class of the thing."""

@@ -1,7 +1,7 @@
-"""Ties the rows of one process together: ids, strings, events, and the things that rows refer to.
+"""Links the rows of one process: ids, strings, events, and the things that rows refer to.
 
-Importers, the simulator and the tests say what happened in the classes of `infos` and `events`; where that goes is
-known here alone. Never judges what it writes: times, links and texts stay as they are.
+Importers, the simulator and the tests describe a trace by the classes of `infos` and `events`; only this module knows
+the tables that it goes to. Never judges the values that it writes: times, links and texts stay as they are.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Described: TypeAlias = Batch | Events | Arguments | CounterValues
 
 
 class Sink(Protocol):
-    """The receiver of rows: `schema.write.Writer`, or whatever collects them."""
+    """The receiver of rows: `schema.write.Writer`, or another object that collects them."""
 
     tables: dict[str, tuple[str, ...]]
 
@@ -34,7 +34,7 @@ class Sink(Protocol):
 
 @frozen
 class TableRows:
-    """Rows of one table as they go into the file: for each column the values of all rows."""
+    """Rows of one table in the form for the file: for each column the values of all rows."""
 
     base: str
     columns: Mapping[str, Sequence[Any]]
@@ -50,7 +50,7 @@ class TableRows:
         return self.columns["event_id"]
 
     def with_columns(self, columns: Mapping[str, Any]) -> TableRows:
-        """Return the rows with columns replaced or added, unchecked; one value stands for all rows, None is NULL."""
+        """Return the rows with columns replaced or added, unchecked; a single value is for all rows, None is NULL."""
         count = len(next(iter(self.columns.values())))
         filled = {name: values_of(plain(column), count) for name, column in columns.items()}
         return replace(self, columns={**self.columns, **filled})
@@ -60,11 +60,11 @@ class TraceWriter:
     """Writes the trace of one process.
 
     Registering is idempotent: the same id, or the same description, gives the same id and is written once. Rows may
-    name what nobody registered (a thread, an agent, a stream): it gets a row that says no more than its number.
+    name unregistered things (a thread, an agent, a stream): each gets a row with its number only.
 
     Args:
         sink: the file, as `schema.write.create` makes it.
-        node: machine that the process ran on.
+        node: machine on which the process ran.
         process: the process.
     """
 
@@ -75,14 +75,14 @@ class TraceWriter:
         self._same: dict[Info, int] = {}
         self._known: dict[type[Info], set[int]] = {}
         self._common: dict[str, Any] = {}
-        # The region name of work outside all markers: profilers have it as their first string.
+        # The region name of work outside all markers: profilers write it as their first string.
         self.string("")
         self._common["nid"] = self.register(node)
         self._common["pid"] = self.register(process)
         self._common["ppid"] = process.ppid
 
     def holds(self, base: str) -> bool:
-        """Whether the file can have a table: that of its schema version, or an optional one."""
+        """Whether the file can have a table: one of its schema version, or an optional one."""
         return base in self._sink.tables or base in OPTIONAL_TABLES
 
     def note(self, tag: str, value: str) -> None:
@@ -96,7 +96,7 @@ class TraceWriter:
         return chosen
 
     def register(self, info: Info) -> int:
-        """Return the id of a thing; a new one is written, of a known one the first description stays."""
+        """Return the id of a thing; a new thing is written, a known one keeps its first description."""
         known = self._known.setdefault(type(info), set())
         if info.chosen_id is None and info in self._same:
             return self._same[info]
@@ -111,15 +111,15 @@ class TraceWriter:
         """Write rows and their events; return them as they were stored, with their ids.
 
         Raises:
-            UsageError: columns of different lengths, values of other types than the table declares or that it does not
-                take, or a table that the schema version of the file lacks.
+            UsageError: columns differ in length, a value has another type than the table declares or is refused by the
+                table, or the schema version of the file lacks the table.
         """
         return self._insert_described(rows, self.prepare(rows))
 
     def prepare(self, rows: Described) -> TableRows:
-        """Return rows ready for `insert`, after writing their events and what they refer to.
+        """Return rows ready for `insert`, after writing their events and the things that they refer to.
 
-        This is the door for rows that no profiler should write: columns can be replaced before they are inserted.
+        Use it for rows that no profiler should write: columns can be replaced before they are inserted.
         """
         filled = _filled(rows)
         count = count_rows(filled, type(rows).__name__)
@@ -131,7 +131,7 @@ class TraceWriter:
         return prepared
 
     def insert(self, rows: TableRows) -> TableRows:
-        """Insert rows as they are, with the next free ids when they have none; return them."""
+        """Insert rows unchanged, with the next free ids if they have none; return them."""
         columns = rows.columns
         if "id" not in columns:
             columns = {"id": self._take(rows.base, len(next(iter(columns.values())))), **columns}
@@ -150,14 +150,14 @@ class TraceWriter:
         return self._insert_described(events, self._lowered(events, filled, count)).ids
 
     def _insert_described(self, described: Described | Info, rows: TableRows) -> TableRows:
-        """Insert rows; what SQLite refuses is said in the words of the class that describes them."""
+        """Insert rows; errors of SQLite are reported in the words of the class that describes the rows."""
         try:
             return self.insert(rows)
         except (apsw.ConstraintError, OverflowError) as error:
             raise _refusal(type(described).__name__, rows, error) from error
 
     def _lowered(self, described: Described | Info, filled: Mapping[str, Any], count: int) -> TableRows:
-        """Return described rows in the columns that the table has in this file."""
+        """Return described rows in the columns of the table in this file."""
         base = described.TABLE
         if not self.holds(base):
             raise UsageError(f"{base}: not a table of this file's schema version", "write a later version")
@@ -177,7 +177,7 @@ class TraceWriter:
         return TableRows(base, columns)
 
     def _translated(self, base: str, name: str, column: Any) -> tuple[str, Any]:
-        """Return the column that a field goes to and what goes there: texts become ids, messages JSON."""
+        """Return the column of a field and its value there: texts become ids, messages become JSON."""
         if name in kinds_of(base) or name in self._common:
             info = REFERENCES.get(name)
             if info is not None and base != info.TABLE:
@@ -209,7 +209,7 @@ class TraceWriter:
 
 
 class _Strings(dict[Any, Any]):
-    """Ids of texts, given out in order; an id stands for itself."""
+    """Ids of texts, assigned in order; an id stands for itself."""
 
     def __init__(self) -> None:
         super().__init__({None: None})
@@ -228,10 +228,10 @@ class _Strings(dict[Any, Any]):
 
 
 def _filled(rows: Described | Info) -> dict[str, Any]:
-    """Return the fields that hold something, without numpy; events are written apart.
+    """Return the fields that are not None, without numpy; events are written separately.
 
     Raises:
-        UsageError: a value of another type than the table declares.
+        UsageError: a value has another type than the table declares.
     """
     named = {f.name: getattr(rows, f.name) for f in fields(rows) if f.name != "event"}
     filled = {name: column for name, column in named.items() if column is not None}

@@ -1,6 +1,7 @@
 """The metrics of each architecture, as files in `data/` define them: tables, names, units, formulas, peaks.
 
-Also the constants of a GPU that formulas need, from what a file says of the agent. Guesses none, and knows no value.
+Also the constants of a GPU that formulas need, from the file's facts of the agent. Guesses no constant, and knows no
+measured value.
 """
 
 from __future__ import annotations
@@ -19,22 +20,22 @@ from rocpd.counters.formula import Node, names_in, parse
 _L2_BANKS = {"gfx908": 32, "gfx90a": 32, "gfx942": 16, "gfx950": 16}  # of each XCC
 _TRANSFERS = {"gfx90a": 2, "gfx942": 4, "gfx950": 4}  # of the memory in each cycle of its clock: HBM2e, HBM3
 _BANKS, _PIPES = 32, 4  # of LDS; of the command processor
-_CHANNEL_BYTES = 32  # that a channel of HBM moves in a cycle
+_CHANNEL_BYTES = 32  # moved by a channel of HBM in a cycle
 _SAME = {"gfx940": "gfx942", "gfx941": "gfx942"}  # early steppings of MI300
 _DEFINED = ("gfx908", "gfx90a", "gfx942", "gfx950")
 
 
 @frozen
 class CounterMetric:
-    """A metric that is calculated of counters.
+    """A metric that is calculated from counters.
 
     Args:
-        name: as rocprof-compute calls it.
-        unit: of the value.
+        name: rocprof-compute's name for it.
+        unit: unit of the value.
         value: its formula, for a dispatch.
-        peak: the highest value that the GPU can reach; None: nobody says.
-        of_mean: what is shown of the mean over dispatches, which it calls `mean`; None: the mean.
-        is_per: whether it is counted per dispatch, wave, cycle or second, as asked.
+        peak: formula of the highest value that the GPU can reach; None: unknown.
+        of_mean: formula of the shown value, in which `mean` is the mean over dispatches; None: the mean is shown.
+        is_per: whether it is counted per dispatch, wave, cycle or second, as chosen.
     """
 
     name: str
@@ -47,7 +48,7 @@ class CounterMetric:
 
 @frozen
 class MetricTable:
-    """Metrics that are shown together; one that `has_quartiles` shows these as well."""
+    """Metrics that are shown together; `has_quartiles`: quartiles are shown as well."""
 
     id: str
     name: str
@@ -61,10 +62,10 @@ class Architecture:
     """The metrics of an architecture.
 
     Args:
-        name: such as `gfx942`.
-        terms: what formulas have names for.
-        tables: in their order.
-        known: what was looked up of its formulas, by who did.
+        name: its name, such as `gfx942`.
+        terms: named parts of formulas: name -> formula.
+        tables: its tables, in order.
+        known: results of look-ups in its formulas, by the key of the code that looked them up.
     """
 
     name: str
@@ -78,7 +79,7 @@ class Architecture:
 
 
 def needs(node: Node, terms: Mapping[str, Node]) -> tuple[str, ...]:
-    """Return the counters and other values that a formula needs, each once; terms are replaced by what they need.
+    """Return the counters and other values that a formula needs, each once; terms are replaced by their needs.
 
     >>> needs(parse("100 * HIT / all"), {"all": parse("HIT + MISS")})
     ('HIT', 'MISS')
@@ -90,7 +91,7 @@ def needs(node: Node, terms: Mapping[str, Node]) -> tuple[str, ...]:
 
 
 def is_counter(name: str) -> bool:
-    """Whether a name in a formula of a metric is that of a counter.
+    """Whether a name in a formula of a metric is the name of a counter.
 
     >>> is_counter("TCC_HIT_sum"), is_counter("ACC(SQ_LEVEL_WAVES)"), is_counter("sclk"), is_counter("D")
     (True, True, False, False)
@@ -100,7 +101,7 @@ def is_counter(name: str) -> bool:
 
 @functools.cache
 def architecture(name: str) -> Architecture | None:
-    """Return what can be calculated on an architecture; None: nobody says.
+    """Return the metrics of an architecture; None: it has no definitions.
 
     >>> architecture("gfx90a").name, architecture("gfx1100")
     ('gfx90a', None)
@@ -115,7 +116,7 @@ def architecture(name: str) -> Architecture | None:
 
 
 def _document(name: str) -> dict[str, Any]:
-    """Return the terms and tables of an architecture, with those of the one that it is like."""
+    """Return the terms and tables of an architecture, with those of the architecture that it is based on."""
     document = tomllib.loads((files("rocpd.counters") / "data" / f"{name}.toml").read_text(encoding="utf-8"))
     if "like" not in document:
         return document
@@ -135,7 +136,7 @@ def _document(name: str) -> dict[str, Any]:
 
 
 def _renamed(part: Any, old: str, new: str) -> Any:
-    """Return a part of a document whose formulas have another name for some counters."""
+    """Return a part of a document with some counters renamed in its formulas."""
     if isinstance(part, dict):
         return {key: _renamed(value, old, new) for key, value in part.items()}
     return part.replace(old, new) if isinstance(part, str) else part
@@ -157,9 +158,9 @@ class Hardware:
     """A kind of GPU.
 
     Args:
-        name: of its architecture, as the file has it.
-        constants: what formulas call `cu`, `sclk` [MHz], `hbm` [GB/s] …, and every number of the file under its own
-            name, which rocprofv3's derived counters use; what is not known is not there.
+        name: name of its architecture in the file.
+        constants: constants that formulas call `cu`, `sclk` [MHz], `hbm` [GB/s] …, and every number of the file under
+            its own name, which rocprofv3's derived counters use; unknown ones are missing.
     """
 
     name: str
@@ -178,8 +179,8 @@ def hardware(name: str, facts: Mapping[str, Any]) -> Hardware:
     """Return the constants of an agent.
 
     Args:
-        name: of its architecture.
-        facts: what the file says of it, by rocprofv3's names or those of rocprof-compute's `sysinfo.csv`.
+        name: name of its architecture.
+        facts: the file's facts of it, by the names of rocprofv3 or of rocprof-compute's `sysinfo.csv`.
 
     >>> mi300x = {"cu_count": 304, "num_xcc": 8, "array_count": 32, "simd_arrays_per_engine": 1}
     >>> memory = {"mem_banks": [{"width": 8192, "mem_clk_max": 1300}]}
@@ -213,7 +214,7 @@ def hardware(name: str, facts: Mapping[str, Any]) -> Hardware:
 
 
 def _bandwidth(name: str, given: Mapping[str, float], memory: Any) -> float | None:
-    """Return the highest rate of the memory [GB/s]: of its channels, or by width [bit] and clock [MHz] of a bank."""
+    """Return the highest rate of the memory [GB/s]: by its channels, or by width [bit] and clock [MHz] of a bank."""
     bank = memory[0] if isinstance(memory, list) and memory and isinstance(memory[0], dict) else {}
     clock, width = bank.get("mem_clk_max"), bank.get("width")
     channels = given.get("num_hbm_channels")

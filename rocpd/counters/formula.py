@@ -1,7 +1,7 @@
-"""Reads formulas over counters: the grammar of rocprofv3's derived counters, and functions that panels need besides.
+"""Reads formulas over counters: the grammar of rocprofv3's derived counters, and further functions for panels.
 
-A value is a number or an array with a row for each dispatch; `reduce` works along the last axis, that of the instances
-of a counter. Nothing is guessed: what divides by 0 is missing (NaN), and so is what rests on something missing.
+A value is a number or an array with a row for each dispatch; `reduce` works along the last axis, the instances of a
+counter. Nothing is guessed: a quotient by 0 is missing (NaN), and so is every value calculated from a missing one.
 Grammar: https://github.com/ROCm/rocprofiler-sdk, `counters/parser/parser.y`.
 """
 
@@ -28,15 +28,15 @@ class FormulaError(ValueError):
 
 
 class MissingError(LookupError):
-    """A value that a formula needs is not there; the argument is its name."""
+    """A value that a formula needs is missing; the argument is its name."""
 
 
 class AbstainError(LookupError):
-    """A formula can't be calculated from what a file holds; the argument says why."""
+    """A formula can't be calculated from the content of a file; the argument says why."""
 
 
 Node: TypeAlias = ast.expr
-"""A formula, or a part of one: Python's tree of the same text, with dimensions as texts, in which `parse` knows all."""
+"""A formula, or a part of one: Python's syntax tree of its text, with dimensions as texts, checked by `parse`."""
 
 _NO_TERMS: Mapping[str, Node] = {}
 
@@ -65,7 +65,7 @@ def parse(text: str) -> Node:
     'HIT + MISS'
 
     Raises:
-        FormulaError: the text is no formula; the message says where.
+        FormulaError: the text is no formula; the message names the wrong part.
     """
     plain = _DIMENSIONS.sub(lambda match: f", {match[1]!r}", _COMMENT.sub("", text))
     try:
@@ -75,7 +75,7 @@ def parse(text: str) -> Node:
 
 
 def _checked(node: Node) -> Node:
-    """Return a part of a formula, which is refused where it cannot be one."""
+    """Return a part of a formula, or refuse it if it cannot be one."""
     match node:
         case ast.Constant(int() | float() as number) if not isinstance(number, bool):
             node.value = float(number)
@@ -129,12 +129,12 @@ def evaluate(node: Node, leaf: Callable[[str], Value], terms: Mapping[str, Node]
 
     Args:
         node: the formula.
-        leaf: returns what a name stands for; `ACC(X)` is what the hardware accumulated of X, cycle by cycle.
-        terms: names that stand for formulas.
+        leaf: returns the value of a name; `ACC(X)` is the sum of X that the hardware accumulated cycle by cycle.
+        terms: name -> formula that it stands for.
 
     Raises:
-        MissingError: a name stands for nothing.
-        AbstainError: it needs what files don't hold.
+        MissingError: a name has no value.
+        AbstainError: it needs data that files don't hold.
     """
     match node:
         case ast.Constant(number):
@@ -169,10 +169,10 @@ def _calculated(sign: ast.operator, left: Value, right: Value) -> Value:
 
 
 def reduced(value: Value, how: str, *, has_dimensions: bool = False) -> Value:
-    """Put the instances of a counter together.
+    """Return the instances of a counter reduced to one value.
 
     Raises:
-        AbstainError: nobody knows how.
+        AbstainError: the reduction is unknown.
     """
     if has_dimensions:
         raise AbstainError("reduce by dimension needs the dimensions of counters, which the file does not hold")

@@ -1,9 +1,9 @@
-"""The counters of dispatches, pass by pass, the join of the passes of one program, and the plan of such passes.
+"""The counters of dispatches, pass by pass, the join of the passes of one program, and the plan of passes.
 
-A GPU counts few things at a time, so a program runs several times; the k-th dispatch of a kernel with the same sizes is
-the same in each. Values of instances stay apart until a formula adds them up. A block counts a few things at a time
-(rocprof-compute's `perfmon_config`), and accumulates one level counter: whatever a metric needs goes into one run where
-it fits, as a ratio of two runs is none. Nothing is read here.
+A GPU has few counters at a time, so a program runs several times; the k-th dispatch of a kernel with the same sizes is
+the same in each run. Values of instances stay separate until a formula adds them up. A block has a few counters at a
+time (rocprof-compute's `perfmon_config`), and accumulates one level counter: all counters of a metric go into one run
+if they fit, as ratios between two runs are meaningless. Reads no file.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from rocpd.base import Floats, Ints, by_key, frozen
 from rocpd.counters.definitions import Hardware
 
 SIZES = ("grid_size", "workgroup_size", "lds_bytes", "scratch_bytes", "arch_vgpr", "accum_vgpr", "sgpr")
-"""Sizes that are known of a dispatch without counting, as formulas call them."""
+"""Sizes of a dispatch that are known without counting, by their names in formulas."""
 
 ACCUMULATOR = "SQ_ACCUM_PREV_HIRES"
-"""The counter that adds up a level counter, that of the same pass, cycle by cycle."""
+"""The counter that adds up the level counter of the same pass, cycle by cycle."""
 
 
 @frozen
 class CounterRows:
-    """Values of a counter: which dispatch each is of, in the order of dispatches, and the value of an instance."""
+    """Values of instances of a counter, and the row of the dispatch of each, in the order of dispatches."""
 
     rows: Ints
     values: Floats
@@ -38,7 +38,7 @@ class CounterRows:
         return sums
 
     def instances(self, count: int) -> Floats:
-        """Return a row for each dispatch with its instances, NaN where it has fewer."""
+        """Return a row for each dispatch with its instances, filled up with NaN."""
         numbers = np.bincount(self.rows, minlength=count)
         matrix = np.full((count, max(1, int(numbers.max(initial=0)))), np.nan)
         order = np.argsort(self.rows, kind="stable")
@@ -47,7 +47,7 @@ class CounterRows:
         return matrix
 
     def moved(self, to: Ints) -> CounterRows:
-        """Return the values of other numbers of dispatches: `to[row]`, without those where it is below 0."""
+        """Return the values with other rows of dispatches: `to[row]`, without those below 0."""
         rows = to[self.rows]
         kept = rows >= 0
         return CounterRows(rows[kept], self.values[kept])
@@ -58,9 +58,9 @@ class Pass:
     """One run of the program.
 
     Args:
-        counters: what it measured, by name; of `X[0]`, `X[1]` … only X.
-        durations: of dispatches in this run [ns], NaN where it is not known; None: not recorded.
-        collected: how many counters were asked for.
+        counters: its counters by name; `X[0]`, `X[1]` … are together under X.
+        durations: durations of dispatches in this run [ns], NaN where unknown; None: not recorded.
+        collected: number of counters that were asked for.
     """
 
     counters: Mapping[str, CounterRows]
@@ -68,7 +68,7 @@ class Pass:
     collected: int = 0
 
     def find(self, name: str) -> CounterRows | None:
-        """Return a counter by the name that formulas use: X_sum is X; `ACC(X)` what was accumulated of X."""
+        """Return a counter by its name in formulas: X_sum is X; `ACC(X)` is the accumulated sum of X."""
         if name.startswith("ACC("):
             level = name[4:-1]
             known = self.counters.get(f"{level}_ACCUM")
@@ -78,20 +78,20 @@ class Pass:
 
 @frozen
 class Measured:
-    """Dispatches and what was measured of them.
+    """Dispatches and their measured counters.
 
     Args:
-        kernels: for each dispatch the index of its kernel in `names`.
-        names: of kernels.
-        numbers: of dispatches, as the profiler counts them.
-        gpus: for each dispatch the index of its GPU in `hardware`, and `agents`: the id of the agent in the file.
-        sizes: by the names of `SIZES`, NaN where unknown.
-        durations: of dispatches [ns], NaN where times are invalid.
-        passes: in the order in which they ran.
+        kernels: index in `names` of each dispatch's kernel.
+        names: names of kernels.
+        numbers: numbers of dispatches, as the profiler counts them.
+        gpus: index in `hardware` of each dispatch's GPU; `agents`: id of its agent in the file.
+        sizes: sizes of dispatches by the names of `SIZES`, NaN where unknown.
+        durations: durations of dispatches [ns], NaN where times are invalid.
+        passes: the passes, in the order in which they ran.
         hardware: the kinds of GPU.
-        unmatched: dispatches of passes that have no counterpart in the others.
-        expressions: derived counter -> its formula, as the file has it.
-        times: kernel -> time of its dispatches, those without counters too [ns].
+        unmatched: number of dispatches of passes without counterpart in the others.
+        expressions: derived counter -> its formula in the file.
+        times: kernel -> time of its dispatches, including those without counters [ns].
     """
 
     kernels: Ints
@@ -109,14 +109,14 @@ class Measured:
 
     @property
     def count(self) -> int:
-        """How many dispatches."""
+        """Number of dispatches."""
         return len(self.kernels)
 
     def typical_durations(self, is_weighted: bool = False) -> Floats:
-        """Return the median over passes, where all say how long they took, else that of the dispatch [ns].
+        """Return the median duration over passes, if all have durations, else the dispatch's duration [ns].
 
         Args:
-            is_weighted: a pass counts as often as it has counters, as in rocprof-compute.
+            is_weighted: a pass counts once for each of its counters, as in rocprof-compute.
         """
         times = [run.durations for run in self.passes if run.durations is not None]
         if not times or len(times) < len(self.passes):
@@ -131,7 +131,7 @@ class Measured:
         return medians
 
     def keys_of_dispatches(self) -> list[tuple[object, ...]]:
-        """Return what a dispatch is known by in every pass: kernel, sizes, and which one of these it is."""
+        """Return the key of each dispatch, the same in every pass: kernel, sizes, and its place among these."""
         sizes = [self.sizes[name].tolist() for name in ("grid_size", "workgroup_size", "lds_bytes")]
         seen, keys = Counter[tuple[object, ...]](), list[tuple[object, ...]]()
         for kernel, *launched in zip(self.kernels.tolist(), *sizes, strict=True):
@@ -142,9 +142,9 @@ class Measured:
 
 
 def joined(runs: Sequence[Measured]) -> Measured:
-    """Return the passes of one program as one; the dispatches are those of the run with most of them.
+    """Return the passes of one program joined; the dispatches are those of the run with most dispatches.
 
-    Dispatches of each run stand in the order in which they started.
+    The dispatches of each run are in the order of their starts.
     """
     base = max(runs, key=lambda run: run.count)
     place = {key: row for row, key in enumerate(base.keys_of_dispatches())}
@@ -175,7 +175,7 @@ def by_name(values: Iterable[tuple[str, Ints, Floats]]) -> dict[str, CounterRows
 
 
 CYCLES = "GRBM_GUI_ACTIVE"
-"""Goes into every run: cycles say whether the times of two runs compare."""
+"""The counter of every run: cycles show whether the times of two runs compare."""
 
 _SLOTS: Mapping[str, int] = {
     "SQ": 8, "TA": 2, "TD": 2, "TCP": 4, "TCC": 4, "CPC": 2, "CPF": 2, "SPI": 6, "GRBM": 2,
@@ -183,7 +183,7 @@ _SLOTS: Mapping[str, int] = {
 
 
 def block_of(counter: str) -> str:
-    """Return the block that counts.
+    """Return the hardware block of a counter.
 
     >>> block_of("SQC_DCACHE_HITS"), block_of("TCC_EA0_RDREQ_sum"), block_of("GRBM_COUNT")
     ('SQ', 'TCC', 'GRBM')
@@ -199,7 +199,7 @@ class CollectingRun:
     counters: tuple[str, ...] = (CYCLES,)
 
     def with_counters(self, names: Iterable[str]) -> CollectingRun | None:
-        """Return the run with further counters; None: they do not fit."""
+        """Return the run with further counters; None if they do not fit."""
         counters = tuple(dict.fromkeys((*self.counters, *names)))
         used = Counter(map(block_of, counters))
         levels = [name for name in counters if "_LEVEL" in name and block_of(name) == "SQ"]
@@ -213,7 +213,7 @@ class CollectingRun:
 
 
 def collecting_runs(metrics: Iterable[Iterable[str]]) -> list[CollectingRun]:
-    """Return the runs that collect what metrics need, by the names that their formulas use.
+    """Return the runs that collect the counters of metrics, given by their names in formulas.
 
     >>> [run.line for run in collecting_runs([["TCC_HIT_sum", "TCC_MISS_sum"], ["ACC(SQ_LEVEL_WAVES)"]])]
     ['--pmc GRBM_GUI_ACTIVE TCC_HIT_sum TCC_MISS_sum SQ_ACCUM_PREV_HIRES SQ_LEVEL_WAVES']
@@ -231,7 +231,7 @@ def _collected(name: str) -> tuple[str, ...]:
 
 
 def _place(runs: list[CollectingRun], names: tuple[str, ...]) -> None:
-    """Put counters into the first run with room for them, or else into a new one, unless a run has them."""
+    """Put counters into the first run with room for them, else into a new run, unless a run has them already."""
     if any(set(names) <= set(run.counters) for run in runs):
         return
     for place, run in enumerate(runs):

@@ -1,8 +1,8 @@
-"""Calculates metrics of dispatches: from one pass wherever one has all that a formula needs, and never from nothing.
+"""Calculates metrics of dispatches, from a single pass if one has all counters of the formula, and never by guessing.
 
 Groups add up in any order: sums are kept exactly, so that any split of a job gives the same values. Counters that
-rocprofv3 derives from others are calculated by what a file says of them, or else as it defines them; their instances
-stay apart until `reduce` puts them together. What a file lacks is said, not guessed.
+rocprofv3 derives from others are calculated by the formulas in the file, else by rocprofv3's own; their instances stay
+separate until `reduce` joins them. Values that a file lacks are reported, not guessed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NORMALISERS = {Per.KERNEL: "1", Per.WAVE: "per_wave", Per.CYCLE: "gui", Per.SEC
 
 
 def terms_of(architecture: Architecture, per: Per = Per.KERNEL) -> dict[str, formula.Node]:
-    """Return the terms of an architecture, with D for what amounts are counted per."""
+    """Return the terms of an architecture, with D for the unit that amounts are counted per."""
     return {**architecture.terms, "D": formula.parse(_NORMALISERS[per])}
 
 
@@ -38,12 +38,12 @@ class Calculated:
     """A metric of some dispatches.
 
     Args:
-        values: of each dispatch, NaN where it can't be said; None: of none.
-        leaves: what the formula was calculated from, for each dispatch.
-        missing: names of what is not there.
-        passes: how many passes the counters are of; those of a ratio should be of one.
-        windows: how often longer than the kernel cycles were counted than its clock allows, NaN where that is unknown
-            or no matter for the metric.
+        values: value of each dispatch, NaN where unknown; None: no dispatch has a value.
+        leaves: name -> value for each dispatch that the formula was calculated from.
+        missing: names of missing counters and constants.
+        passes: number of passes that the counters come from; a ratio should need only one.
+        windows: counted cycles by the cycles that the clock allows in the kernel's time, NaN where that is unknown or
+            does not matter for the metric.
     """
 
     values: Floats | None
@@ -54,12 +54,12 @@ class Calculated:
 
     @cached_property
     def nothing(self) -> MetricSums | None:
-        """Sums of any dispatches, where something is missing; None: nothing is."""
+        """Sums of any dispatches, where a counter or constant is missing; None: nothing is missing."""
         return MetricSums(0, missing=self.missing) if self.values is None else None
 
 
 _Formula: TypeAlias = tuple[tuple[str, ...], tuple[str, ...], Calculated | None]
-"""The names that a formula needs, the counters in it, and what it comes to with something missing."""
+"""The names that a formula needs, the counters in it, and its result if a name is missing, else None."""
 
 
 class Calculator:
@@ -69,16 +69,16 @@ class Calculator:
         measured: the dispatches.
         hardware: the GPU.
         chosen: rows of its dispatches.
-        per: what amounts are counted per.
-        is_amds: as rocprof-compute does: each counter from the first pass that has it.
+        per: the unit that amounts are counted per.
+        is_amds: take each counter from the first pass that has it, as rocprof-compute does.
 
     Attributes:
-        architecture: whose metrics they are.
-        constants: of the GPU.
-        terms: what its formulas have names for.
+        architecture: the architecture that defines the metrics.
+        constants: constants of the GPU.
+        terms: named parts of its formulas.
 
     Raises:
-        ValueError: the architecture is not known.
+        ValueError: the architecture is unknown.
     """
 
     def __init__(
@@ -95,14 +95,14 @@ class Calculator:
         recorded = per, counters, frozenset(measured.sizes), frozenset(self.constants)
         self._formulas: dict[tuple[formula.Node, formula.Node | None], _Formula] = known.known.setdefault(recorded, {})
         held: tuple[object, dict[formula.Node, float | None]] | None = known.known.get("constants")
-        if held is None or held[0] != (per, self.constants):  # one GPU after the other is alike
+        if held is None or held[0] != (per, self.constants):  # mostly one GPU after the other is equal
             held = known.known["constants"] = (per, self.constants), {}
         self._of_constants = held[1]
         self._sums: dict[tuple[int, str], Floats | None] = {}
         self._having: dict[str, list[int]] = {}
 
     def constant(self, node: formula.Node) -> float | None:
-        """Return the value of a formula that needs nothing but constants of the GPU; None: one is not known."""
+        """Return the value of a formula that needs only constants of the GPU; None if one is unknown."""
         if node not in self._of_constants:
             try:
                 self._of_constants[node] = float(formula.evaluate(node, self._constant, self.terms))
@@ -130,9 +130,9 @@ class Calculator:
         return Calculated(values, leaves, (), 1 if self._is_amds else used, windows)
 
     def _known(self, metric: CounterMetric) -> _Formula:
-        """Return what a formula needs, the counters in it, and what is calculated where something is missing.
+        """Return the names that a formula needs, the counters in it, and its result if a name is missing.
 
-        It is looked up once for all ranks that recorded the same.
+        It is looked up once for all ranks that recorded the same counters.
         """
         formulas = metric.value, metric.of_mean
         if formulas not in self._formulas:
@@ -145,13 +145,13 @@ class Calculator:
         return self._formulas[formulas]
 
     def _missing(self, needed: Iterable[str], shown: Iterable[str]) -> Iterator[str]:
-        """Yield what a formula, or that of its mean, needs and nobody recorded; counters first."""
+        """Yield the names in a formula, or in that of its mean, that were not recorded; counters first."""
         yield from (name for name in needed if is_counter(name) and not self._passes_having(name))
         others = (name for name in dict.fromkeys((*needed, *shown)) if not is_counter(name))
         yield from (n for n in others if n != "dur" and n not in self._measured.sizes and n not in self.constants)
 
     def _passes_with(self, counters: Sequence[str]) -> dict[str, int]:
-        """Return the pass that each counter is taken from: one that has all, where there is one."""
+        """Return the pass that each counter is taken from: a pass with all counters if there is one."""
         having = {name: self._passes_having(name) for name in counters}
         common = set.intersection(*(set(runs) for runs in having.values())) if counters else set()
         if common and not self._is_amds:
@@ -159,7 +159,7 @@ class Calculator:
         return {name: runs[0] for name, runs in having.items()}
 
     def _passes_having(self, name: str) -> list[int]:
-        """Return the passes with a counter, those first that have it under just this name."""
+        """Return the passes with a counter, first those that have it under exactly this name."""
         if name not in self._having:
             runs = [run for run in range(len(self._measured.passes)) if self._sum(run, name) is not None]
             self._having[name] = sorted(runs, key=lambda run: name not in self._measured.passes[run].counters)
@@ -183,14 +183,14 @@ class Calculator:
         return np.full(len(self._chosen), self.constants[name])
 
     def _duration(self, runs: set[int]) -> Floats:
-        """Return how long dispatches took in the pass that all counters are of, if it says so."""
+        """Return the durations of dispatches in the pass of all counters, if there is one with durations [ns]."""
         of_passes = [self._measured.passes[run].durations for run in runs]
         if len(of_passes) == 1 and of_passes[0] is not None and not self._is_amds:
             return of_passes[0][self._chosen]
         return self._durations
 
     def _windows(self, run: int, cycles: Floats) -> Floats | None:
-        """Return the cycles that a pass counted by those that the highest clock allows while the kernel runs."""
+        """Return the counted cycles of a pass divided by those that the highest clock allows in the kernel's time."""
         clock, units = self.constants.get("sclk"), self.constants.get("xcc")
         if not clock or not units:
             return None
@@ -199,13 +199,13 @@ class Calculator:
         return np.where(np.isfinite(windows), windows, np.nan)
 
 
-_FEW = 8  # numbers side by side, before they are put together
+_FEW = 8  # numbers side by side, before they are joined
 
 
 def _few(numbers: tuple[float, ...]) -> tuple[float, ...]:
-    """Return few numbers whose exact sum is that of some; where that overflows or is none, the same.
+    """Return few numbers with the same exact sum; if that overflows or is no number, the numbers themselves.
 
-    By Shewchuk: https://people.eecs.berkeley.edu/~jrs/papers/robustr.pdf, where no bit is lost of what two add up to.
+    By Shewchuk: https://people.eecs.berkeley.edu/~jrs/papers/robustr.pdf, where no bit of the sum of two is lost.
 
     >>> math.fsum(_few((1e16, 1.0, -1e16) * 20)) == 20.0, len(_few((0.1,) * 100)) < 4
     (True, True)
@@ -227,15 +227,15 @@ def _few(numbers: tuple[float, ...]) -> tuple[float, ...]:
 
 @frozen
 class MetricSums:
-    """A metric over dispatches that belong together, so that two of them add up.
+    """A metric over a group of dispatches, in a form in which groups add up.
 
     Args:
-        count: dispatches with a value.
-        sums: of the values; in several numbers, because sums are to be exact.
+        count: number of dispatches with a value.
+        sums: sum of the values, as several numbers, so that it is exact.
         least, most: the smallest and the largest value.
-        leaves: sums of what they were calculated from, likewise.
-        windows: sum of `Calculated.windows`, and of how many dispatches.
-        missing: what is not there.
+        leaves: sums of the values that it was calculated from, also as several numbers.
+        windows: sum of `Calculated.windows`, and the number of dispatches in it.
+        missing: names of missing counters and constants.
         passes: as in `Calculated`.
         every: all values, where quartiles are wanted.
     """
@@ -291,12 +291,12 @@ class MetricSums:
 
     @property
     def window(self) -> float | None:
-        """How often longer than the kernel cycles were counted, on average; None: unknown, or no matter."""
+        """The mean of `Calculated.windows`; None where unknown, or where it does not matter."""
         total, count = self.windows
         return total / count if count else None
 
     def of_sums(self, node: formula.Node, terms: Mapping[str, formula.Node]) -> float | None:
-        """Return what a formula gives for all dispatches together: of a ratio, the ratio of the sums."""
+        """Return the value of a formula for all dispatches together: for a ratio, the ratio of the sums."""
         if not self.count:
             return None
         means = {name: math.fsum(sums) / self.count for name, sums in self.leaves.items()}
@@ -333,7 +333,7 @@ class DerivedCalculator:
         chosen: rows of its dispatches.
 
     Attributes:
-        expressions: name of each counter -> its formula: the file's, or else rocprofv3's for the architecture.
+        expressions: name of each counter -> its formula: the file's, else rocprofv3's for the architecture.
     """
 
     def __init__(self, measured: Measured, hardware: Hardware, chosen: Ints) -> None:
@@ -348,7 +348,7 @@ class DerivedCalculator:
                 self._broken[name] = str(error)
 
     def calculate(self, name: str) -> Calculated | str:
-        """Return a derived counter of each dispatch, or why it can't be said."""
+        """Return a derived counter of each dispatch, or why it can't be calculated."""
         if name in self._broken:
             return self._broken[name]
         collected = set().union(*(run.counters for run in self._measured.passes))
@@ -377,7 +377,7 @@ class DerivedCalculator:
         return Calculated(of_dispatches[self._chosen], passes=len({id(run) for run in sources.values()}) or 1)
 
     def collected(self, name: str) -> Calculated:
-        """Return what the profiler calculated itself; without values: it did not."""
+        """Return the values that the profiler calculated itself; without values if it did not."""
         rows = next((run.counters[name] for run in self._measured.passes if name in run.counters), None)
         return Calculated(rows.summed(self._measured.count)[self._chosen] if rows else None)
 
@@ -393,12 +393,12 @@ class DerivedCalculator:
         return formula.reduced(instances, reduction) if reduction else instances
 
     def _passes_having(self, name: str) -> list[Pass]:
-        """Return the passes with a counter, those first that have it under just this name."""
+        """Return the passes with a counter, first those that have it under exactly this name."""
         runs = [run for run in self._measured.passes if _find(run, name)]
         return sorted(runs, key=lambda run: name not in run.counters)
 
     def _reduced(self, node: formula.Node, terms: Mapping[str, formula.Node]) -> Iterator[str]:
-        """Yield the counters of which a formula takes the largest, smallest or mean instance."""
+        """Yield the counters whose largest, smallest or mean instance a formula takes."""
         match node:
             case ast.Call(ast.Name("reduce"), [ast.Name(name), ast.Name(how), *_]) if how != "sum":
                 yield name
@@ -417,7 +417,7 @@ class DerivedCalculator:
 
 
 def _find(run: Pass, name: str) -> tuple[CounterRows, str] | None:
-    """Return a counter and how its instances are put together, of names such as `TCC_HIT_sum`."""
+    """Return a counter and the reduction of its instances, for names such as `TCC_HIT_sum`."""
     if name.startswith("ACC("):
         rows = run.find(name)
         return (rows, "") if rows else None

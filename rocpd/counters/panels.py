@@ -1,4 +1,4 @@
-"""The table of contents of panels, and the units that amounts are counted per; imports no numpy: help is quick."""
+"""The table of contents of panels, and the units that amounts are counted per; imports no numpy, to keep help fast."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PANELS: Mapping[str, str] = {
     "scalar": "instruction and scalar data caches",
     "command-processor": "command processor: fetcher and packet processor",
 }
-"""Panel -> what it shows."""
+"""Panel -> its content."""
 
 
 class Per(enum.StrEnum):

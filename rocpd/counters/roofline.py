@@ -1,6 +1,6 @@
 """Places kernels on the roofline: operations by type, bytes by level of memory, and the rates that limit them.
 
-S. Williams, A. Waterman, D. Patterson: Roofline, CACM 52 (2009): a kernel of intensity I [FLOP/byte] makes at most
+S. Williams, A. Waterman, D. Patterson: Roofline, CACM 52 (2009): a kernel of intensity I [FLOP/byte] reaches at most
 min(highest rate of operations, I times highest rate of bytes).
 """
 
@@ -13,7 +13,7 @@ from statistics import fmean
 from rocpd.base import UsageError, by_key, frozen
 
 TABLE = "4.1"
-"""Number of the table of definitions that has operations and bytes."""
+"""Number of the table of definitions with operations and bytes."""
 
 TYPES = tuple(
     f"{unit} {kind}" for unit, kinds in {"VALU": "F16 F32 F64", "MFMA": "F6F4 F8 F16 BF16 F32 F64"}.items()
@@ -22,16 +22,16 @@ TYPES = tuple(
 """Types of floating-point operations, as the definitions call them."""
 
 INTEGERS = ("MFMA I8",)
-"""Types of other operations, for kernels that make more of these."""
+"""Types of integer operations, for kernels with more of these than of floating-point ones."""
 
 LEVELS = ("HBM", "L2", "L1", "LDS")
 """Levels of memory, from the farthest."""
 
 LESS = {"VALU F32": "VALU F32 (FMA alone)", "VALU F64": "VALU F64 (FMA alone)", "HBM": "HBM (FETCH_SIZE, WRITE_SIZE)"}
-"""Counters that stand in for those that were not counted, and say less."""
+"""Less exact counters that replace counters that were not collected."""
 
 NEAR = 60.0
-"""So near is what binds a kernel [%]: below it something else holds it up."""
+"""Use from which a limit binds a kernel [%]: below it something else slows the kernel."""
 
 _COLUMNS = {
     "HBM": "HBMBw", "L2": "L2Bw", "L1": "L1Bw", "LDS": "LDSBw", "VALU F16": "FP16Flops", "VALU F32": "FP32Flops",
@@ -47,7 +47,7 @@ class MeasuredKernel:
 
     Args:
         time: duration [ns].
-        operations: type -> operations: floating-point ones, or integer ones where these are more.
+        operations: type -> operations: floating-point ones, or integer ones if there are more of them.
         traffic: level -> bytes.
         rates: type or level -> the highest rate of the GPU [GFLOP/s, GB/s].
     """
@@ -59,30 +59,30 @@ class MeasuredKernel:
 
     @property
     def type(self) -> str:
-        """The type of most operations."""
+        """The type of most of the operations."""
         return max(self.operations, key=lambda name: self.operations[name])
 
     @property
     def flops(self) -> float:
-        """All operations."""
+        """Number of all operations."""
         return sum(self.operations.values())
 
     @property
     def rate(self) -> float:
-        """Operations in the time [GFLOP/s]."""
+        """Rate of operations [GFLOP/s]."""
         return self.flops / self.time
 
     def bandwidth_percent(self, level: str) -> float | None:
-        """The bytes in the time by the highest rate of a level."""
+        """Return the rate of bytes of a level as a share of its highest rate [%]; None: unknown."""
         highest = self.rates.get(level)
         return 100 * self.traffic[level] / self.time / highest if highest else None
 
     def intensity(self, level: str) -> float | None:
-        """Operations for each byte of a level."""
+        """Return the operations per byte of a level; None without bytes."""
         return self.flops / self.traffic[level] if self.traffic[level] else None
 
     def roof(self, level: str) -> float | None:
-        """The most operations that the level and the type allow [GFLOP/s]; None: a rate is not known."""
+        """Return the highest rate of operations that level and type allow [GFLOP/s]; None: a rate is unknown."""
         intensity, bandwidth, highest = self.intensity(level), self.rates.get(level), self.rates.get(self.type)
         if not highest or not bandwidth:
             return None
@@ -90,7 +90,7 @@ class MeasuredKernel:
 
     @property
     def use(self) -> dict[str, float]:
-        """How near each limit is: the type of most operations and the levels, in percent."""
+        """Use of each limit [%]: of the type of most operations, and of the levels."""
         highest = self.rates.get(self.type)
         percents = {self.type: 100 * self.rate / highest if highest and self.flops else None}
         percents |= {level: self.bandwidth_percent(level) for level in self.traffic}
@@ -98,22 +98,22 @@ class MeasuredKernel:
 
     @property
     def nearest(self) -> tuple[str, float] | None:
-        """The limit that is nearest and how near it is [%]; None: no limit is known."""
+        """The limit with the highest use, and that use [%]; None: no limit is known."""
         use = self.use
         name = max(use, key=lambda name: use[name], default=None)
         return (name, use[name]) if name else None
 
     @property
     def bound(self) -> str | None:
-        """The limit that is nearest, if it is near; None: the kernel is near no limit."""
+        """The limit with the highest use, if that is at least `NEAR`; None: the kernel is near no limit."""
         return self.nearest[0] if self.nearest and self.nearest[1] >= NEAR else None
 
 
-_TERA = 100_000  # GFLOP/s: from here on thousands of them are said
+_TERA = 100_000  # GFLOP/s: from here on rates are written in TFLOP/s
 
 
 def sentence(kernel: MeasuredKernel) -> str | None:
-    """Return what limits a kernel and what would move it; None: no limit is known.
+    """Return a sentence on the limit of a kernel and a change that would move it; None: no limit is known.
 
     >>> rates = {"HBM": 5000.0, "VALU F32": 80000.0}
     >>> sentence(MeasuredKernel(1000.0, {"VALU F32": 1e6}, {"HBM": 4e6}, rates))
@@ -135,10 +135,10 @@ def sentence(kernel: MeasuredKernel) -> str | None:
 
 
 def sentence_of(kernels: Mapping[str, tuple[str, float]]) -> Iterator[str]:
-    """Yield a sentence for each limit that kernels are near, and one for those that are near none.
+    """Yield a sentence for each limit that kernels are near, and one for kernels near no limit.
 
     Args:
-        kernels: the nearest limit of each, and how near it is [%].
+        kernels: kernel -> its nearest limit, and the use of that limit [%].
 
     >>> list(sentence_of({"a": ("HBM", 80.0), "b": ("HBM", 20.0), "c": ("L2", 30.0)}))  # doctest: +NORMALIZE_WHITESPACE
     ['bound by HBM: a (80 %); fewer bytes would move it', 'near no limit: b (HBM at 20 %), c (L2 at 30 %); more waves
@@ -154,7 +154,7 @@ def sentence_of(kernels: Mapping[str, tuple[str, float]]) -> Iterator[str]:
 
 
 def _moves(name: str) -> str:
-    """Return what would move a kernel that is bound by a limit."""
+    """Return the change that would move a kernel bound by a limit."""
     return _MOVES.get(name) or _MOVES[name.split()[0]]
 
 
@@ -173,7 +173,7 @@ def measured_rates(lines: Iterable[str], path: str) -> dict[str, float]:
     """Return the rates of a `roofline.csv`, which rocprof-compute's benchmark writes: means over its devices.
 
     Raises:
-        UsageError: it has no such columns.
+        UsageError: the file has no columns of rates.
     """
     rows: Sequence[Mapping[str, str]] = list(csv.DictReader(lines))
     rates = {

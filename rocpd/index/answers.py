@@ -1,4 +1,4 @@
-"""Answers steps of plans in DuckDB, from the entries of the ranks in question. What DuckDB refuses, SQLite answers."""
+"""Answers steps of plans in DuckDB, from the entries of the ranks in question. SQLite answers what DuckDB refuses."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from rocpd.schema.load import view
 from rocpd.schema.quote import quote_name, quote_text
 from rocpd.schema.render import RankTables, identity
 
-_MEMORY = "1500MB"  # of DuckDB; what exceeds it goes to $TMPDIR
+_MEMORY = "1500MB"  # of DuckDB; more data goes to $TMPDIR
 _CHUNK = 10_000  # rows
 _ALL = "true"
 _MOST_CONDITIONS = 64  # ranks of one machine have the same window
@@ -35,14 +35,14 @@ class StoredAnswers:
 
     Args:
         entries: rank number -> its entry.
-        threads: that work at a time.
+        threads: number of threads.
     """
 
     def __init__(self, entries: Mapping[int, IndexEntry], threads: int) -> None:
         self._entries = entries
         self._orders = RankOrders(entries)
         self._lock = threading.Lock()
-        # Who insists on the index asks first whether it can answer: a statement is translated once for both.
+        # A caller that insists on the index first asks whether it can answer: both calls share one translation.
         self._last: tuple[str, Sequence[Share], Translation] | None = None
         self._threads = threads
         self._database: duckdb.DuckDBPyConnection | None = None
@@ -51,14 +51,14 @@ class StoredAnswers:
         process.renew_when_forked(self)
 
     def rest(self) -> None:
-        """Close the database, before a fork, unless somebody reads from it: in the child its threads are missing."""
+        """Close the database before a fork, unless it is being read: its threads are missing in the child."""
         with self._lock:
             if self._database and not self._cursors:
                 self._database.close()
                 self._database = None
 
     def renew(self) -> None:
-        """Leave a database that was not closed before the fork to the parent."""
+        """Leave to the parent a database that was not closed before the fork."""
         process.abandon(self._database, *self._cursors)
 
     def answer(self, question: RankQuestion, shares: Sequence[Share]) -> Iterator[list[Row]] | str:
@@ -82,7 +82,7 @@ class StoredAnswers:
         return ""
 
     def close(self) -> None:
-        """Close the database, and what explains statements; idempotent."""
+        """Close the database, and the connections that explain statements; idempotent."""
         self._orders.close()
         with self._lock:
             database, self._database = self._database, None
@@ -131,7 +131,7 @@ os.register_at_fork(before=_before_fork)
 
 
 class _StoredViews:
-    """View -> its Parquet files of the ranks in question, put together when a statement names it; gathered tables."""
+    """The Parquet files of each view of the ranks in question, listed when a statement names it; gathered tables."""
 
     def __init__(
         self, entries: Mapping[int, IndexEntry], tables: Sequence[RankTables], gathered: Mapping[str, StoredSource]
@@ -141,7 +141,7 @@ class _StoredViews:
         self._gathered = gathered
 
     def find(self, name: str) -> StoredSource | None:
-        """Return what is stored under a name in lower case, None where nothing is."""
+        """Return the source with a name in lower case, None if nothing is stored under it."""
         if name in self._gathered:
             return self._gathered[name]
         if name in VIEWS:
@@ -164,7 +164,7 @@ class _StoredViews:
         )
 
     def _base_table(self, base: str, name: str) -> StoredSource:
-        """Return a base table by the view that has a row for each of its rows: the columns that the view shows."""
+        """Return a base table, read from the view with a row for each of its rows: the columns that the view shows."""
         if not self._is_by_id(name):
             raise Unfaithful(f"{base}: the index does not have one row for each of its rows")
         of_rank, stored = {"guid": _of_rank(self._constants(name)["guid"])}, self._stored(name)
@@ -183,7 +183,7 @@ class _StoredViews:
         return all(entry.views[name].is_by_id for entry in self._entries)
 
     def _stored(self, name: str) -> dict[str, Typed]:
-        """Return the columns of a view that hold values of one kind in every rank."""
+        """Return the columns of a view with values of one kind in every rank."""
         views = [entry.views[name] for entry in self._entries]
         columns = {}
         for column, kind in views[0].columns.items():
@@ -198,10 +198,10 @@ class _StoredViews:
         return f"read_parquet([{', '.join(quote_text(entry.path(name)) for entry in self._entries)}])"
 
     def _selected(self, name: str, columns: Mapping[str, Typed]) -> str:
-        """Return the condition on the rows of a view that window and filters let count; empty: all do.
+        """Return the condition on the rows of a view that window and filters select; empty: all rows.
 
         Raises:
-            Unfaithful: a condition on what is not stored, or rows that are cut.
+            Unfaithful: a condition needs columns that are not stored, or rows are cut.
         """
         main, *others = view(name).tables
         touched = {base for each in self._tables for base in (*each.only, *each.values)}
@@ -221,7 +221,7 @@ class _StoredViews:
         return f"({' OR '.join(f'({_one_of(sorted(numbers))} AND {text})' for text, numbers in conditions.items())})"
 
     def _constants(self, name: str) -> dict[str, list[Value]]:
-        """Return column -> its value in each rank, for those that have one."""
+        """Return column -> its value in each rank, for columns with a single value per rank."""
         constants: dict[str, list[Value]] = {"guid": [each.guid for each in self._tables]}
         for column in identity(view(name), self._tables[0]):
             constants[column] = [each.rank if column == "rank" else each.hostname for each in self._tables]
@@ -230,7 +230,7 @@ class _StoredViews:
 
 @functools.cache
 def _views_by_base() -> Mapping[str, str]:
-    """Return base table -> the view that has a row for each of its rows: joins by id, each of one row or none."""
+    """Return base table -> the view with a row for each of its rows: its joins by id add one row or none."""
     views = {name: view(name) for name in VIEWS}
     return {
         each.tables[0].table: name
@@ -240,14 +240,14 @@ def _views_by_base() -> Mapping[str, str]:
 
 
 def _shown(name: str) -> dict[str, str]:
-    """Return column of a view -> column of its main table that it is."""
+    """Return column of a view -> the column of its main table that it shows."""
     main = view(name).tables[0].alias
     parts = {each.name: each.expression.partition(".") for each in view(name).columns}
     return {each: base for each, (alias, _, base) in parts.items() if alias == main and base.isidentifier()}
 
 
 def _of_rank(values: Sequence[Value]) -> Typed:
-    """Return a column with one value in each rank, by the number of the rank's file."""
+    """Return a column with one value in each rank, chosen by the number of the rank's file."""
     first = values[0]
     if isinstance(first, int) and list(values) == list(range(first, first + len(values))):
         return Typed(f"(CAST(file_index AS BIGINT) + {first})", ValueKind.INT)
@@ -262,16 +262,16 @@ def _execute(cursor: duckdb.DuckDBPyConnection, sql: str) -> None:
     try:
         cursor.execute(sql)
     except duckdb.InternalException:
-        # DuckDB 2.0 can't find the first rows of an order and read their columns after that where a condition is on
-        # the file or the place in it.
+        # DuckDB 2.0 fails to read further columns of the first rows of an order after it found them, where a condition
+        # is on the file or the place in it.
         cursor.execute("SET late_materialization_max_rows = 0")
         cursor.execute(sql)
 
 
 def _one_of(files: Sequence[int]) -> str:
-    """Return the condition that a row is of one of some files, given by their rising places.
+    """Return the condition that a row belongs to one of some files, given by their ascending places.
 
-    Not by IN: DuckDB makes a join of a long list, which gives rows in any order.
+    Not by IN: DuckDB turns a long list into a join, which gives rows in any order.
     """
     starts = [number for before, number in zip((-2, *files), files, strict=False) if number != before + 1]
     ends = [number for number, after in zip(files, (*files[1:], -2), strict=True) if after != number + 1]

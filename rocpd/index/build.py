@@ -1,7 +1,7 @@
 """Builds entries of the index: the views of each rank as Parquet, rank by rank on all cores.
 
-What a view says in SQL is stored cell for cell, or the column does not count. `guid`, `rank` and `hostname` are not
-stored: they are those of the rank in its job. Rows lie in the order of their ids.
+A column is stored cell for cell as its view shows it in SQL, or it does not count. `guid`, `rank` and `hostname` are
+not stored: the job gives them. Rows are stored in the order of their ids.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from rocpd.schema.quote import quote_name, quote_text
 from rocpd.schema.versions import without_suffix
 
 OF_THE_RANK = ("guid", "rank", "hostname")
-"""Columns that have one value in a rank: that of the job, which need not be the file's."""
+"""Columns with one value per rank: the job's value, which may differ from the file's."""
 
 _KINDS = {Kind.INTEGER: ValueKind.INT, Kind.REAL: ValueKind.REAL, Kind.TEXT: ValueKind.TEXT, Kind.JSON: ValueKind.TEXT}
 _TYPES_OF_SQLITE = {ValueKind.INT: "integer", ValueKind.REAL: "real", ValueKind.TEXT: "text"}
@@ -41,9 +41,9 @@ class Built:
 
     Args:
         rank: its number.
-        is_new: an entry was written; False: there was one.
-        size: of the entry [bytes].
-        why_not: why there is none; empty: there is one.
+        is_new: an entry was written; False: it existed before.
+        size: size of the entry [bytes].
+        why_not: why there is no entry; empty: there is one.
     """
 
     rank: int
@@ -53,11 +53,11 @@ class Built:
 
 
 def build(session: Federation, folder: Path | None = None, progress: Progress | None = None) -> tuple[Built, ...]:
-    """Build the entries of all ranks of a job that have none.
+    """Build the entries of all ranks of a job that have no entry.
 
     Args:
-        session: the job; its window and filters don't count.
-        folder: of the entries; None: in the user's cache.
+        session: the job; its window and filters don't matter.
+        folder: folder of the entries; None: in the user's cache.
         progress: called with (ranks done, ranks in all).
 
     Raises:
@@ -74,10 +74,10 @@ def build(session: Federation, folder: Path | None = None, progress: Progress | 
             if progress:
                 progress(len(answers), len(session.ranks))
     finally:
-        leftovers.sweep(cache.root)  # of processes that were ended, as another one failed
+        leftovers.sweep(cache.root)  # files of processes that were ended because another one failed
         if folder and all(each.why_not for each in answers):
             leftovers.remove_empty(new)
-    if folder is None and cache.root == cache_root("index"):  # another folder is shared, and not ours to clear
+    if folder is None and cache.root == cache_root("index"):  # another folder may be shared, and is never cleared
         cache.evict()
     return tuple(answers)
 
@@ -104,9 +104,9 @@ def _build_rank(cache: Cache[IndexEntry], reader: RankReader) -> Built:
 
 
 def _schema_of(reader: RankReader) -> str:
-    """Return a text that is equal for ranks whose statements SQLite plans alike: by tables, indexes and statistics.
+    """Return a text that is equal for ranks with the same plans in SQLite: by tables, indexes and statistics.
 
-    Viewers and people add indexes to be quicker, or have SQLite analyse a file.
+    Viewers and people add indexes for speed, or have SQLite analyse a file.
     """
     suffix = reader.rank.suffix
     ours = f"tbl_name LIKE '%' || {quote_text(suffix)}"
@@ -118,7 +118,7 @@ def _schema_of(reader: RankReader) -> str:
 
 
 def _write_view(path: Path, reader: RankReader, references: ReferenceTables, name: str) -> StoredView:
-    """Write a view; return which of its columns hold values of one kind: the others are written, and don't count."""
+    """Write a view; return its columns with values of one kind: other columns are written too, but don't count."""
     columns = [column for column in view(name).columns if column.name not in OF_THE_RANK]
     schema = pa.schema([(column.name, _arrow_type(column)) for column in columns])
     numbers = [each.name for each in schema if pa.types.is_integer(each.type)]
@@ -157,13 +157,13 @@ def _arrow_type(column: ViewColumn) -> pa.DataType:
 
 
 def _greatest(path: Path) -> dict[str, int]:
-    """Return the greatest whole number of each column without its sign, as the written file says of its row groups."""
+    """Return the greatest absolute value of each column of whole numbers, by the statistics of the written file."""
     greatest: dict[str, int] = {}
     metadata = pq.read_metadata(path)
     groups = map(metadata.row_group, range(metadata.num_row_groups))
     for column in (group.column(place) for group in groups for place in range(metadata.num_columns)):
         if column.physical_type == "INT64":
-            known = column.statistics  # of no rows there is none, of NULLs neither end
+            known = column.statistics  # missing without rows, and without ends if all are NULL
             ends = (known.min, known.max) if known is not None and known.has_min_max else (0, 0)
             greatest[column.path_in_schema] = max(*map(abs, ends), greatest.get(column.path_in_schema, 0))
     return greatest
@@ -175,7 +175,7 @@ def _is_ascii(values: pa.Array) -> bool:
 
 
 def _is_odd(values: pa.Array) -> bool:
-    """Whether some value is not the same in DuckDB: a text with a NUL or with bytes that are no UTF-8, infinity."""
+    """Whether a value is different in DuckDB: a text with a NUL or with bytes that are no UTF-8, infinity."""
     texts = values.dictionary if pa.types.is_dictionary(values.type) else values
     if pa.types.is_string(texts.type):
         return any(pc.any(pc.match_substring(texts, part)).as_py() for part in ("\0", "\\x"))
@@ -183,7 +183,7 @@ def _is_odd(values: pa.Array) -> bool:
 
 
 def _is_mixed(reader: RankReader, column: ViewColumn) -> bool:
-    """Whether what a column looks up is of several kinds."""
+    """Whether the values that a column looks up have several kinds."""
     if column.lookup is None or column.lookup.column not in reader.tables.columns.get(column.lookup.table, ()):
         return False
     kind = _TYPES_OF_SQLITE[_KINDS[column.kind]]
@@ -193,7 +193,7 @@ def _is_mixed(reader: RankReader, column: ViewColumn) -> bool:
 
 
 def _has_collation(reader: RankReader, name: str, column: ViewColumn) -> bool:
-    """Whether SQLite compares the texts of a column otherwise than byte by byte, as its table says."""
+    """Whether the table of a column has SQLite compare its texts other than byte by byte."""
     if not column.kind.is_text:
         return False
     alias, _, source = column.expression.partition(".")

@@ -1,6 +1,6 @@
-"""The index of a job, as it is looked up and held: from which entries its statements may be answered, if from any.
+"""The index of a job: the entries of its ranks, looked up once, from which its statements may be answered.
 
-Imports neither DuckDB nor a parser before there is something to answer, and what knows entries when there may be some.
+Imports DuckDB and a parser only for an answer, and the module of entries only if the folder of the index exists.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 class Index:
     """The entries of all ranks of a job; see `rocpd.federate.run.request.Columnar`.
 
-    It is used while every rank has an entry and its file is what it was when the entry was looked up.
+    It is used while every rank has an entry and its file is unchanged since the look-up.
 
     Args:
-        ranks: of the job.
-        folder: of the entries; None: `index_root` says where.
-        threads: of DuckDB; None: one per core.
+        ranks: ranks of the job.
+        folder: folder of the entries; None: the one of `index_root`.
+        threads: number of threads of DuckDB; None: one per core.
     """
 
     def __init__(self, ranks: Sequence[Rank], folder: Path | None = None, threads: int | None = None) -> None:
@@ -52,7 +52,7 @@ class Index:
 
     @property
     def why_not(self) -> str:
-        """Why there is no index of all ranks as their files are now; empty: there is one."""
+        """Why the current files of all ranks have no index; empty: they have one."""
         with self._lock:
             if self._why_not is None:
                 self._why_not = self._look_up()
@@ -68,7 +68,7 @@ class Index:
     def rows(
         self, question: RankQuestion, shares: Sequence[Share], *, insists: bool = False
     ) -> Iterator[list[Row]] | None:
-        """Return the rows that ranks would answer a question with; see `Columnar.rows`."""
+        """Return the rows that ranks would return for a question; see `Columnar.rows`."""
         answer = self.why_not or self._answers().answer(question, shares)
         if not isinstance(answer, str):
             return answer
@@ -101,7 +101,7 @@ class Index:
             return self._made
 
     def _look_up(self) -> str:
-        """Look the entries of all ranks up; return why one has none, or nothing."""
+        """Look up the entries of all ranks; return why one has no entry, or an empty text."""
         try:
             if not index_root(self._folder).is_dir():
                 return "nothing is indexed yet"

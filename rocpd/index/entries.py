@@ -1,8 +1,8 @@
-"""Entries of the index: where they lie, and which one belongs to a rank as its file is now.
+"""Entries of the index: their place, and the entry that belongs to the current state of a rank's file.
 
-An entry is a folder with a manifest and one Parquet file per view. Its name is a hash of what the file of the rank is:
+An entry is a folder with a manifest and one Parquet file per view. Its name is a hash of the state of the rank's file:
 device, inode, size, times of the last change, SQLite's change counter and schema cookie, samples of its pages, and the
-suffix of the rank's tables. So an entry of a file that has changed is never met again; it goes with the oldest ones.
+suffix of the rank's tables. So the entry of a changed file is never found again; it is removed among the oldest.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rocpd.federate.open.identify import Rank
 from rocpd.federate.open.opening import has_open_journal, read_ranges
 
 FORMAT = 3
-"""Goes into the name of every entry: raise it when what is written changes."""
+"""Part of the name of every entry: raise it when the written content changes."""
 
 VIEWS = (
     "kernels",
@@ -33,7 +33,7 @@ VIEWS = (
     "samples",
     "pmc_events",
 )
-"""The views that are stored: those of events. The others are small, or are read from these."""
+"""The stored views: those of events. Other views are small, or read these."""
 
 
 class ValueKind(enum.StrEnum):
@@ -43,9 +43,9 @@ class ValueKind(enum.StrEnum):
     REAL = "real"
     TEXT = "text"
     BOOL = "bool"
-    """The type that comparisons return: in SQLite 0 or 1, in DuckDB a type of its own. No column is stored so."""
+    """The type that comparisons return: 0 or 1 in SQLite, a separate type in DuckDB. No stored column has it."""
     NULL = "null"
-    """Nothing but NULL."""
+    """Only NULL."""
 
 
 _KINDS = {kind.value: kind for kind in ValueKind}  # calling an enum takes ten times as long
@@ -57,11 +57,11 @@ class StoredView:
     """A view of one rank in the index.
 
     Args:
-        rows: how many.
+        rows: number of rows.
         columns: column -> kind of its values. A column with values of several kinds is left out.
-        ascii: columns of texts that hold characters of ASCII only.
-        greatest: column of whole numbers -> the greatest of them without their signs.
-        is_by_id: ids rise from row to row, so there is one for each row of the table that the view is of.
+        ascii: columns of texts that hold only ASCII characters.
+        greatest: column of whole numbers -> the greatest absolute value.
+        is_by_id: ids ascend from row to row, so that each row of the view's table has exactly one.
     """
 
     rows: int
@@ -76,8 +76,8 @@ class IndexEntry(FileEntry):
     """The index of one rank.
 
     Args:
-        views: view -> what is stored of it.
-        schema: equal for ranks whose files have the same tables and indexes, by which SQLite plans.
+        views: view -> its stored form.
+        schema: a text that is equal for files with the same tables and indexes, by which SQLite plans.
     """
 
     views: Mapping[str, StoredView]
@@ -89,7 +89,7 @@ class IndexEntry(FileEntry):
 
 
 def indexes(folder: Path | None) -> Cache[IndexEntry]:
-    """Return the entries in a folder, as `index_root` has it.
+    """Return the entries in a folder; None: the folder of `index_root`.
 
     Raises:
         OutputError: there is no cache folder.
@@ -98,13 +98,13 @@ def indexes(folder: Path | None) -> Cache[IndexEntry]:
 
 
 def stat_of(path: Path) -> tuple[int, ...]:
-    """Return device, inode, size and times of the last change of a file; nothing where it is gone."""
+    """Return device, inode, size and times of the last change of a file; empty if it is gone."""
     status = status_of(path)
     return seen(status) if status else ()
 
 
 def state_of(rank: Rank) -> str:
-    """Return what the file of a rank is now; another text after any change to it.
+    """Return a hash of the current state of a rank's file, which is different after any change to it.
 
     Raises:
         InputError: it cannot be read.
@@ -134,12 +134,12 @@ def cannot_index(rank: Rank) -> str:
 
 
 def is_still(rank: Rank, state: str) -> bool:
-    """Whether the file of a rank is in a state, and nobody writes to it."""
+    """Whether the file of a rank is still in a state, and is not being written to."""
     return not cannot_index(rank) and state_of(rank) == state
 
 
 def facts_of(source: Path, views: Mapping[str, StoredView], schema: str) -> dict[str, object]:
-    """Return what the manifest of an entry holds; see `IndexEntry`."""
+    """Return the content of the manifest of an entry; see `IndexEntry`."""
     stored = {
         name: {
             "rows": view.rows,

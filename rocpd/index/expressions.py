@@ -1,8 +1,8 @@
-"""Expressions of SQLite in DuckDB's SQL, with the same value for every row, or not at all.
+"""Translates expressions of SQLite into DuckDB's SQL, with the same value for every row, or refuses them.
 
-Only what provably means the same is translated: operands of one kind, as no column holds several. SQLite's own rules
-(affinities, truth of numbers, integer division, LIKE) are written out. What DuckDB refuses at run time, such as a sum
-beyond 64 bits, SQLite answers. A column holds values of one kind, or the index does without it.
+Only expressions with provably the same meaning are translated: their operands have one kind. SQLite's own rules
+(affinities, truth of numbers, integer division, LIKE) are written out. Statements that DuckDB refuses at run time, such
+as a sum beyond 64 bits, SQLite answers. A column with values of several kinds is not in the index.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class Typed:
     """An expression of DuckDB.
 
     Args:
-        sql: its text, in parentheses where it needs them.
-        kind: of its values.
-        literal: its value, where it is a constant.
-        is_ascii: its texts hold characters of ASCII only.
-        has_sum: the sum of its whole numbers without their signs is below 2^63, in whatever rows of a view.
+        sql: its text, in parentheses if necessary.
+        kind: kind of its values.
+        literal: its value if it is a constant.
+        is_ascii: its texts hold only ASCII characters.
+        has_sum: the sum of the absolute values of its whole numbers is below 2^63, for any rows of a view.
     """
 
     sql: str
@@ -49,7 +49,7 @@ def constant(value: Value) -> Typed:
     ('CAST(3 AS BIGINT)', 'NULL')
 
     Raises:
-        Unfaithful: a blob, a text with a NUL, an infinite number, one that has no opposite of 64 bits.
+        Unfaithful: a blob, a text with a NUL, an infinite number, or a number whose negation exceeds 64 bits.
     """
     if value is None:
         return Typed("NULL", ValueKind.NULL)
@@ -68,12 +68,13 @@ def as_real(number: Typed) -> str:
 
 
 def same_kind(operands: Sequence[Typed]) -> tuple[str, ...]:
-    """Return what is compared, all of one kind.
+    """Return the operands of a comparison, all of one kind.
 
-    SQLite compares whole numbers with reals exactly, DuckDB as doubles: one of them must be a constant that both have.
+    SQLite compares whole numbers with reals exactly, DuckDB as doubles: one of them must be a constant that both kinds
+    can represent.
 
     Raises:
-        Unfaithful: SQLite would convert one, or compare different kinds.
+        Unfaithful: SQLite would convert an operand, or compare different kinds.
     """
     kinds = {operand.kind for operand in operands} - {ValueKind.NULL}
     if ValueKind.BOOL in kinds and kinds <= {ValueKind.BOOL, ValueKind.INT, ValueKind.REAL}:
@@ -91,7 +92,7 @@ def _as_number(operand: Typed) -> Typed:
 
 
 def _converted(operands: Sequence[Typed]) -> list[Typed]:
-    """Return whole numbers and reals as one of both: constants become what the others are."""
+    """Return whole numbers and reals converted to one kind: constants take the kind of the other operands."""
     free = {operand.kind for operand in operands if operand.literal is None} - {ValueKind.NULL}
     if len(free) > 1:
         raise Unfaithful("a comparison of whole numbers with reals")
@@ -112,14 +113,14 @@ def _converted(operands: Sequence[Typed]) -> list[Typed]:
 
 
 def one_kind(values: Iterable[Typed]) -> ValueKind:
-    """Return the kind that all values have, beside NULL; raises as `same_kind`."""
+    """Return the kind of all values, apart from NULL; raises as `same_kind`."""
     kinds = {value.kind for value in values} - {ValueKind.NULL}
     if len(kinds) > 1:
         raise Unfaithful(f"values of several kinds: {', '.join(sorted(kinds))}")
     return kinds.pop() if kinds else ValueKind.NULL
 
 
-_SURE_DIGITS = 15  # of a decimal number: SQLite and Python read it as the same double
+_SURE_DIGITS = 15  # of a decimal number, which SQLite and Python read as the same double
 _GLOBBED = str.maketrans({"*": "%", "?": "_", "%": "\\%", "_": "\\_", "\\": "\\\\"})
 _COMPARISONS: dict[type[exp.Expr], str] = {
     exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
@@ -138,7 +139,7 @@ _PARTS: dict[type[exp.Expr], frozenset[str]] = {
     exp.Div: frozenset(("this", "expression", "typed", "safe")),  # what `/` means in SQLite; `_arithmetic` says it
     exp.DPipe: frozenset(("this", "expression", "safe")),
 }
-"""The parts that a node may consist of; anything else that sqlglot says of it would be lost."""
+"""The parts that a node may have; any other part that sqlglot gives it would be lost."""
 
 FindColumn = Callable[[exp.Column], Typed]
 
@@ -147,11 +148,11 @@ class Expressions:
     """Translates the expressions of one SELECT.
 
     Args:
-        find_column: returns what a column stands for, or raises `Unfaithful`.
+        find_column: returns the expression of a column, or raises `Unfaithful`.
         bindings: values of the statement's parameters.
 
     Attributes:
-        may_overflow: something can exceed 64 bits: DuckDB then fails, where SQLite goes on with reals.
+        may_overflow: a value can exceed 64 bits: DuckDB then fails, where SQLite goes on with reals.
     """
 
     def __init__(self, find_column: FindColumn, bindings: Mapping[str, Value]) -> None:
@@ -163,7 +164,7 @@ class Expressions:
         """Return an expression as SQLite returns it: comparisons are 0 or 1.
 
         Raises:
-            Unfaithful: DuckDB may return something else.
+            Unfaithful: DuckDB may return another value.
         """
         return _as_number(self.typed(node))
 
@@ -216,7 +217,7 @@ class Expressions:
         if isinstance(operand.literal, (int, float)):
             is_number = isinstance(node.this.unnest(), exp.Literal)
             return constant(-operand.literal if is_number else 0 - operand.literal)
-        return Typed(f"(0 - {operand.sql})", operand.kind)  # as SQLite does it: minus 0.0 is 0.0, but for -0.0 itself
+        return Typed(f"(0 - {operand.sql})", operand.kind)  # as in SQLite: minus 0.0 is 0.0, except for -0.0 itself
 
     def _arithmetic(self, node: exp.Expr) -> Typed:
         left, right = self.value(node.this), self.value(node.expression)
@@ -341,7 +342,7 @@ class Expressions:
         return self._aggregated(node.this, f" FILTER (WHERE {self.condition(node.expression.this)})")
 
     def _aggregated(self, node: exp.Expr, only: str = "") -> Typed:
-        """Return an aggregate of one value; sums are of whole numbers, as the order of reals would show."""
+        """Return an aggregate of one value; only whole numbers are summed, as a sum of reals depends on their order."""
         if isinstance(node, exp.Count):
             return Typed(f"count({self._counted(node)}){only}", ValueKind.INT)
         argument = node.expressions[0] if isinstance(node, exp.Anonymous) and node.expressions else node.this
@@ -376,7 +377,7 @@ class Expressions:
 
 
 def _sum(numbers: Typed, only: str) -> str:
-    """Return the sum of whole numbers; an error where it might exceed 64 bits on its way, which ends it in SQLite."""
+    """Return the sum of whole numbers; an error if a partial sum might exceed 64 bits, which is an error in SQLite."""
     total = f"CAST(sum({numbers.sql}){only} AS BIGINT)"
     if numbers.has_sum:
         return total

@@ -1,7 +1,7 @@
 """Keeps facts of ranks and of jobs, as columns, for the next command that reads the same files.
 
-A fact belongs to the state of a file and to the version of its definition: not to what was asked, nor to other code. An
-entry is a folder of a file with one file per fact, each complete when it has its name. Never keeps an answer.
+A fact belongs to the state of a file and to the version of its definition, not to a question or to other code. An
+entry is a folder for a trace file with one file per fact, each complete when it has its name. Never keeps an answer.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from rocpd.federate.run.rank_reader import Fact
 from rocpd.index.entries import cannot_index, is_still, state_of
 
 LAYOUT = 3
-"""Goes into the name of every file: raise it when facts are written in another way."""
+"""Part of the name of every file: raise it when the format of facts changes."""
 
-_MOST = 0.12  # of the size of a file, that its facts may take; with its index 15 %
+_MOST = 0.12  # share of a file's size that its facts may take; with its index 15 %
 
 
 class FactCache:
-    """The facts that are kept; see `rocpd.federate.run.rank_reader.FactStore`.
+    """The kept facts; see `rocpd.federate.run.rank_reader.FactStore`.
 
     Raises:
         OutputError: there is no cache folder.
@@ -36,14 +36,14 @@ class FactCache:
         self._listed = self._state()
 
     def of(self, *ranks: Rank) -> FactFolder | None:
-        """Return those of a rank, or of several together; None: of a file of theirs nothing can be kept now."""
+        """Return the facts of a rank, or of several together; None: nothing of one of their files can be kept now."""
         with contextlib.suppress(RocpdError, OSError):
             if not any(map(cannot_index, ranks)):
                 return FactFolder(self._cache, ranks, [state_of(rank) for rank in ranks])
         return None
 
     def close(self) -> None:
-        """Remove what was not used for the longest time, if something was added; idempotent."""
+        """Remove the least recently used facts, if facts were added; idempotent."""
         if self._state() != self._listed:
             with contextlib.suppress(RocpdError):
                 self._cache.evict()
@@ -54,12 +54,12 @@ class FactCache:
 
 
 class FactFolder:
-    """The facts of one rank, or of several together, while work on them is done.
+    """The facts of one rank, or of several together, for the duration of work on them.
 
     Args:
-        cache: of all facts.
-        ranks: whose they are.
-        states: of their files, when the work begins.
+        cache: the cache of all facts.
+        ranks: the ranks.
+        states: states of their files when the work begins.
     """
 
     def __init__(self, cache: Cache[FileEntry], ranks: Sequence[Rank], states: Sequence[str]) -> None:
@@ -70,25 +70,25 @@ class FactFolder:
         self._is_used = False
 
     def known(self, fact: Fact) -> Any:
-        """Return the value of a fact that is kept; None: it is not, or it is damaged."""
-        from rocpd.index.packed import unpacked  # imports numpy, which a statement in SQL does without
+        """Return the kept value of a fact; None: it is not kept, or damaged."""
+        from rocpd.index.packed import unpacked  # imports numpy, which a statement in SQL does not need
 
         try:
             value = unpacked(fact, (self._folder / _name(fact)).read_bytes())
-        except Exception:  # noqa: BLE001 (what is no fact may be anything)
+        except Exception:  # noqa: BLE001 (a damaged file may hold anything)
             return None
         self._is_used = True
         return value
 
     def derived(self, fact: Fact, value: object) -> None:
-        """Take the value of a fact, to be kept when the work is done."""
+        """Note the value of a fact, to be kept when the work is done."""
         from rocpd.index.packed import packed
 
-        with contextlib.suppress(TypeError, OverflowError):  # a damaged file may make it hold anything
+        with contextlib.suppress(TypeError, OverflowError):  # facts of a damaged file may hold anything
             self._derived[_name(fact)] = packed(fact, value)
 
     def keep(self) -> None:
-        """Write what was derived, unless the file has changed meanwhile, or there is no room."""
+        """Write the noted values, unless a file has changed meanwhile, or there is no room."""
         with contextlib.suppress(RocpdError, OSError):
             if self._derived and all(map(is_still, self._ranks, self._states)):
                 self._write()

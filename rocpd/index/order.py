@@ -1,8 +1,8 @@
-"""Whether SQLite gives rows of a rank in the order in which they are stored, or groups in that of their terms.
+"""Finds out whether SQLite returns rows of a rank in their stored order, or groups in the order of their terms.
 
-SQLite promises no order without ORDER BY, and none among equal rows. But what it does is settled by its query plan for
-a rank, which it shows for a thousandth of the time of reading: https://sqlite.org/eqp.html. Whatever a plan has that is
-not known here counts as another order.
+SQLite promises no order without ORDER BY, and none among equal rows. But its query plan for a rank determines the
+order, and showing the plan takes a thousandth of the time of reading: https://sqlite.org/eqp.html. A plan with a line
+that is unknown here counts as another order.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rocpd.index.entries import IndexEntry
 from rocpd.schema.load import ViewTable
 from rocpd.schema.render import RankTables
 
-_MOST_KINDS = 16  # of ranks that differ in their indexes, or in the form of their window
+_MOST_KINDS = 16  # kinds of ranks, which differ in their indexes, or in the form of their window
 _LOOP = re.compile(r"(?:SCAN|SEARCH) (\S+)(?: .*)?")
 _ROWID = " USING INTEGER PRIMARY KEY ("
 _UNIQUE = re.compile(r" USING (?:COVERING )?INDEX (sqlite_autoindex_\w+) \((\w+=\?(?: AND \w+=\?)*)\)")
@@ -33,13 +33,12 @@ _LISTED = re.compile(r"IN \(([-\d, ]+)\)")
 
 @frozen
 class Order:
-    """The order that the rows of a statement are taken to have.
+    """The expected order of the rows of a statement.
 
     Args:
-        tables: of the view whose rows they are, which has one for each row of the first. None: the rows are groups, in
-            the order of their terms.
-        has_choices: the statement has IN, OR or IS, by which SQLite may find the rows of one value after those of
-            another.
+        tables: tables of the view, which has a row for each row of the first table. Empty: the rows are groups, in the
+            order of their terms.
+        has_choices: the statement has IN, OR or IS, for which SQLite may return rows value by value.
     """
 
     tables: tuple[ViewTable, ...] = ()
@@ -47,7 +46,7 @@ class Order:
 
 
 class RankOrders:
-    """Asks SQLite for its plan, once for ranks that are alike.
+    """Asks SQLite for its plan, once for each kind of ranks.
 
     Args:
         entries: rank number -> its entry.
@@ -60,7 +59,7 @@ class RankOrders:
         self._lock = threading.Lock()
 
     def is_kept(self, order: Order, question: RankQuestion, shares: Sequence[Share]) -> bool:
-        """Return whether SQLite gives the answers of all ranks in an order."""
+        """Whether SQLite returns the answers of all ranks in an order."""
         with self._lock:
             kinds = self._kinds(shares)
             return len(kinds) <= _MOST_KINDS and all(self._is_kept(order, question, *kind) for kind in kinds)
@@ -70,7 +69,7 @@ class RankOrders:
         self._pool.close()
 
     def _kinds(self, shares: Sequence[Share]) -> list[_Kind]:
-        """Return a rank of each kind, whose plans are those of the others; the selection is the same for many calls."""
+        """Return one rank of each kind, with the plans of all ranks of the kind; many calls have the same selection."""
         if self._last is None or self._last[0] is not shares:
             kinds: dict[object, _Kind] = {}
             for share in shares:
@@ -90,7 +89,7 @@ class RankOrders:
                 if main not in tables.columns:
                     return True  # the rank has no rows
                 return main in tables.by_id and _Plan(order, database, tables).is_in_order(plan)
-        except (QueryError, InputError):  # which the ranks will raise
+        except (QueryError, InputError):  # the ranks will raise it, too
             return False
 
 
@@ -98,14 +97,14 @@ _Kind: TypeAlias = tuple[Share, RankTables]
 
 
 def _form(tables: RankTables) -> tuple[object, ...]:
-    """Return what the conditions of a selection have in common in ranks with the same plans: all but their numbers."""
+    """Return the conditions of a selection without their numbers, which are equal for ranks with the same plans."""
     texts = (repr(sorted(each.items())).replace(tables.suffix, "") for each in (tables.only, tables.values))
     listed = (_LISTED.sub(lambda match: "IN (N, N)" if "," in match[1] else "IN (N)", text) for text in texts)
     return *(re.sub(r"\d{2,}", "N", text) for text in listed), tables.is_whole
 
 
 def _without_values(plan: Sequence[PlanLine]) -> list[PlanLine]:
-    """Return a plan without subqueries that compute values, whose order is no matter."""
+    """Return a plan without subqueries that compute values, whose order does not matter."""
     inside: set[int] = set()
     kept = []
     for line in plan:
@@ -127,7 +126,7 @@ class _Plan:
         self._subqueries: set[str] = set()
 
     def is_in_order(self, plan: Sequence[PlanLine]) -> bool:
-        """Whether each SELECT of the plan reads its rows in the order in which the view stores them."""
+        """Whether each SELECT of the plan reads its rows in the stored order of the view."""
         loops: dict[int, list[str]] = {}
         for line in plan:
             inner = _INNER.fullmatch(line.detail)
@@ -138,9 +137,9 @@ class _Plan:
         return all(map(self._reads_in_order, loops.values()))
 
     def _reads_in_order(self, loops: Sequence[str]) -> bool:
-        """Whether nested loops, the outermost first, meet the rows of the first table of the view in their order.
+        """Whether nested loops, the outermost first, meet the rows of the view's first table in their order.
 
-        Loops inside of that one meet one row at most, or the view had several for some rows of the table.
+        Loops inside the loop of that table meet at most one row, or the view would have several rows for one of it.
         """
         names = [match[1] if (match := _LOOP.fullmatch(loop)) else "" for loop in loops]
         if len(loops) == 1 and loops[0] == f"SCAN {names[0]}" and names[0] in self._subqueries:
@@ -155,7 +154,7 @@ class _Plan:
         return False
 
     def _is_of_one_row(self, loop: str) -> bool:
-        """Whether a loop outside of that of the first table meets one row at most, so that it has no order."""
+        """Whether a loop outside the loop of the first table meets at most one row, so that it has no order."""
         if self._order.has_choices or not loop.startswith("SEARCH "):
             return False
         unique = _UNIQUE.search(loop)

@@ -1,7 +1,7 @@
 """Writes a fact as bytes and reads it: its columns in as few bytes as their values need, the rest as JSON.
 
-Never makes a value of a type that its definition does not list, whatever the bytes say: nothing in them is run. What
-does not come back the same to the last bit is refused when it is written, and damaged bytes when they are read.
+Never makes a value of a type that its definition does not list, whatever the bytes say: nothing in them is run. Values
+that would not come back the same to the last bit are refused when written, and damaged bytes are refused when read.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def packed(fact: Fact, value: object) -> bytes:
     """Return a value of a fact as bytes.
 
     Raises:
-        TypeError: a part of it is of no type that the fact lists.
+        TypeError: a part of it has a type that the fact does not list.
     """
     writing = _Writing(fact.types)
     shape = writing.part(value)
@@ -46,10 +46,10 @@ def packed(fact: Fact, value: object) -> bytes:
 
 
 def unpacked(fact: Fact, content: bytes) -> Any:
-    """Return the value that bytes stand for.
+    """Return the value of a fact from its bytes.
 
     Raises:
-        ValueError: they are damaged.
+        ValueError: the bytes are damaged.
     """
     if blake2b(content[_DIGEST:], digest_size=_DIGEST).digest() != content[:_DIGEST]:
         raise ValueError("damaged")
@@ -67,7 +67,7 @@ def unpacked(fact: Fact, content: bytes) -> Any:
 
 
 def _is_even(plane: bytes) -> bool:
-    """Whether bytes are worth squeezing: a few from their middle are squeezed to less than half."""
+    """Whether bytes are worth compressing: a sample from their middle shrinks to less than half."""
     sample = plane[len(plane) // 2 :][:_SAMPLE]
     return len(plane) <= _SAMPLE or len(_squeezed(sample)) * 2 < len(sample)
 
@@ -78,12 +78,12 @@ def _squeezed(content: bytes) -> bytes:
 
 
 class _Writing:
-    """Takes a value apart; columns that stand in it twice are written once."""
+    """Takes a value apart; a column that occurs twice is written once."""
 
     def __init__(self, types: Sequence[type]) -> None:
         self._types = {kind: number for number, kind in enumerate(types)}
         self._known: dict[int, int] = {}
-        self._values: list[object] = []  # alive, so that no other has their number
+        self._values: list[object] = []  # kept alive, so that no other object gets their id
         self.columns: list[tuple[list[Any], list[bytes]]] = []
 
     def part(self, value: Any) -> Any:
@@ -103,7 +103,7 @@ class _Writing:
         raise TypeError(f"{kind.__qualname__} in a fact")
 
     def _listed(self, values: Sequence[Any]) -> list[Any]:
-        """Return values as JSON: many of a kind as columns, texts and numbers as they are, others part by part."""
+        """Return values as JSON: many of one type as columns, texts and numbers unchanged, others part by part."""
         kinds = set(map(type, values))
         if len(values) >= _MANY and len(kinds) == 1:
             (kind,) = kinds
@@ -127,7 +127,7 @@ class _Writing:
 
 
 def _fields(value: Any) -> Sequence[Any]:
-    """Return what makes an equal value: what it says itself, a tuple, or the fields of a dataclass."""
+    """Return the arguments of an equal value: from its `parts`, a tuple, or the fields of a dataclass."""
     if hasattr(value, "parts"):
         return tuple(value.parts())
     if isinstance(value, enum.Enum):
@@ -144,12 +144,12 @@ def _as_it_is(values: Any) -> tuple[list[Any], list[bytes]]:
 
 
 def _narrowed(values: Ints) -> tuple[list[Any], list[bytes]]:
-    """Return whole numbers, or the steps from one to the next, as how far they lie above the least one; NULL as 0."""
+    """Return whole numbers, or the steps between them, as distances above the least one; NULL as 0."""
     if values.ndim != 1 or not len(values):
         return _as_it_is(values)
     if (values == values[0]).all():
         return ["same", 0, len(values), int(values[0])], []
-    by_step, plain = _above(np.diff(values[1:])), _above(values)  # the first one often stands for always
+    by_step, plain = _above(np.diff(values[1:])), _above(values)  # without the first value, often `ALWAYS`
     if by_step and (not plain or by_step[0].itemsize < plain[0].itemsize):
         narrow, base = by_step
         return ["steps", narrow.itemsize, narrow.dtype.str, base, values[:2].tolist()], _in_planes(narrow)
@@ -160,7 +160,7 @@ def _narrowed(values: Ints) -> tuple[list[Any], list[bytes]]:
 
 
 def _above(values: Ints) -> tuple[Any, int] | None:
-    """Return by how much more than a number each value is, and that number; None: it takes as much as they do."""
+    """Return the distance of each value above a base, and that base; None: that would save no bytes."""
     known = values != NULL
     numbers = values if known.all() else values[known]
     base = (int(numbers.min()) if len(numbers) else 0) - 1
@@ -172,7 +172,7 @@ def _above(values: Ints) -> tuple[Any, int] | None:
 
 
 def _in_planes(values: Any) -> list[bytes]:
-    """Return the last bytes of all values, then those before them, and so on: the first ones hardly change."""
+    """Return the lowest bytes of all values, then the next higher ones, and so on: the highest hardly change."""
     each = values.view(np.uint8).reshape(-1, values.itemsize)
     return [each[:, place].tobytes() for place in range(values.itemsize)]
 

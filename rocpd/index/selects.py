@@ -1,8 +1,8 @@
-"""A SELECT that every rank runs, as one SELECT of DuckDB over the stored views of all ranks, with the same rows.
+"""Translates a SELECT for every rank into one SELECT of DuckDB over the stored views of all ranks, with the same rows.
 
-Every rank runs the SELECT by itself, so rows of two ranks never meet: a join compares the places of the files too. Rows
-come in the order in which the ranks would give them: by rank, then as SQLite reads or groups them; whether it does so,
-`rocpd.index.order` finds out. Rows of a join come in an order that SQLite chooses, so only groups are answered.
+Each rank would run the SELECT alone, so rows of two ranks never meet: a join also compares the places of the files.
+Rows come in the order in which the ranks would return them: by rank, then as SQLite reads or groups them, which
+`rocpd.index.order` checks. SQLite chooses the order of the rows of a join, so only groups of joins are answered.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from rocpd.schema.quote import quote_name
 
 FILE, ROW = "file_index", "file_row_number"
 _JOIN_PARTS = {"this", "on", "side", "kind"}
-_MOST_GATHERED = 10_000  # rows: they are written out
+_MOST_GATHERED = 10_000  # rows: they are written into the statement
 
 
 @frozen
@@ -33,13 +33,13 @@ class StoredSource:
     """A view of all ranks, or a table that was gathered from them.
 
     Args:
-        sql: what DuckDB selects from; of a view it has the columns `file_index` (of the rank) and `file_row_number`.
+        sql: the source in DuckDB's FROM; a view has the columns `file_index` (of the rank) and `file_row_number`.
         columns: name in lower case -> the column, in the order of SQL.
-        of_rank: those that have one value in a rank.
+        of_rank: columns with one value per rank.
         is_whole: no column of the view is missing.
         where: condition on the rows that count, or empty.
         is_gathered: it is the same for every rank.
-        tables: those that SQLite reads for it; none: its rows have no order of their own.
+        tables: tables that SQLite reads for it; empty: its rows have no order.
     """
 
     sql: str
@@ -57,7 +57,7 @@ class StoredSource:
 
 
 Catalog = Callable[[str], "StoredSource | None"]
-"""Returns what is stored of a view, by its name in lower case."""
+"""Returns the stored source of a view, by its name in lower case."""
 
 
 @frozen
@@ -72,15 +72,15 @@ class Sources:
 
     @property
     def tables(self) -> tuple[ViewTable, ...]:
-        """The tables that SQLite reads, where its rows are in the order of the first one; none: of a join, say."""
+        """The tables that SQLite reads, if rows are in the order of the first one; empty for a join."""
         sources = list(self.by_alias.values())
         return sources[0].tables if len(sources) == 1 else ()
 
     def owner(self, column: exp.Column) -> str | None:
-        """Return the name of the source that has a column, None if none has; a subquery may have an empty name.
+        """Return the name of the source of a column, None if no source has it; a subquery may have an empty name.
 
         Raises:
-            Unfaithful: several have it, or there is no source of that name.
+            Unfaithful: several sources have it, or there is no source of that name.
         """
         name = column.name.lower()
         owners = [alias for alias, each in self._named(column.table.lower()).items() if name in each.columns]
@@ -89,12 +89,12 @@ class Sources:
         return owners[0] if owners else None
 
     def is_of_rank(self, column: exp.Column) -> bool:
-        """Whether a column has one value in a rank, in every row."""
+        """Whether a column has the same value in every row of a rank."""
         owner = self.owner(column)
         return owner is not None and column.name.lower() in self.by_alias[owner].of_rank
 
     def all_columns(self, table: str) -> list[tuple[str, Typed]]:
-        """Return what `*` means, or `table.*`: columns with their names.
+        """Return the columns of `*`, or `table.*`, with their names.
 
         Raises:
             Unfaithful: a column is not stored, or there is no source of that name.
@@ -105,7 +105,7 @@ class Sources:
         return [named for each in sources for named in each.columns.items()]
 
     def _named(self, table: str) -> Mapping[str, StoredSource]:
-        """Return the source that a name before a dot means; all of them where there is none."""
+        """Return the source with the name before a dot, or all sources if there is no name."""
         if not table:
             return self.by_alias
         if table not in self.by_alias:
@@ -114,10 +114,10 @@ class Sources:
 
 
 def is_left_join(join: exp.Join) -> bool:
-    """Return whether rows without a match stay.
+    """Whether rows without a match stay.
 
     Raises:
-        Unfaithful: a join of another kind.
+        Unfaithful: the join is of another kind.
     """
     unknown = parts_of(join) - _JOIN_PARTS
     side, kind = (str(join.args.get(key) or "").upper() for key in ("side", "kind"))
@@ -127,9 +127,9 @@ def is_left_join(join: exp.Join) -> bool:
 
 
 def renamed(source: StoredSource, number: int, *, is_optional: bool) -> StoredSource:
-    """Return a source of a join, whose columns have names that no other source has.
+    """Return a source of a join, with column names that no other source has.
 
-    Columns with one value in a rank stay as they are, by the place of the first source's file, unless they may be NULL.
+    Columns with one value per rank stay as they are, by the place of the first source's file, unless they may be NULL.
 
     Args:
         source: the view.
@@ -146,10 +146,10 @@ def renamed(source: StoredSource, number: int, *, is_optional: bool) -> StoredSo
 
 
 def union_all(left: StoredSource, right: StoredSource) -> StoredSource:
-    """Return the rows of both, whose columns have the names of the first.
+    """Return the rows of both sources, with the column names of the first.
 
     Raises:
-        Unfaithful: one has other columns, or values of another kind.
+        Unfaithful: the sources differ in their columns, or in the kinds of values.
     """
     if len(left.columns) != len(right.columns):
         raise Unfaithful("a UNION ALL of other columns")
@@ -168,11 +168,11 @@ def gathered_source(names: Sequence[str], rows: Sequence[Row]) -> StoredSource:
     """Return a gathered table.
 
     Args:
-        names: of its columns.
+        names: names of its columns.
         rows: its rows.
 
     Raises:
-        Unfaithful: it is large, or a column has values of several kinds.
+        Unfaithful: it is too large, or a column has values of several kinds.
     """
     if len(rows) > _MOST_GATHERED:
         raise Unfaithful("a join with very many gathered rows")
@@ -186,13 +186,13 @@ def gathered_source(names: Sequence[str], rows: Sequence[Row]) -> StoredSource:
 
 
 def file_of(number: int) -> str:
-    """Return the name of the column with the place of the file, of a source of a join."""
+    """Return the name of the column with the place of the file, for a source of a join."""
     return FILE if number == 0 else f"s{number}_file"
 
 
 _CLAUSES = {"expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset", "distinct"}
 _CHOICES = (exp.In, exp.Or, exp.Is, exp.NullSafeEQ, exp.NullSafeNEQ)
-_ROWS_OF_AFILE = 1 << 40  # no file of a rank has more
+_ROWS_OF_AFILE = 1 << 40  # more than any file of a rank has
 
 Bindings = Mapping[str, Value]
 
@@ -203,8 +203,8 @@ class Translation:
 
     Args:
         sql: its text.
-        is_short: its rows are few, or all known before the first one comes.
-        order: in which they are given; None: it is no matter.
+        is_short: it has few rows, or all are known before the first one comes.
+        order: the expected order of its rows; None: the order does not matter.
     """
 
     sql: str
@@ -219,10 +219,10 @@ def translated(sql: str, catalog: Catalog, bindings: Bindings, *, by_rank: bool)
         sql: the statement, as SQLite reads it.
         catalog: the stored views.
         bindings: values of its parameters.
-        by_rank: every rank groups its own rows; False: groups of several ranks are one.
+        by_rank: every rank groups its own rows; False: groups of several ranks are joined.
 
     Raises:
-        Unfaithful: DuckDB may answer something else.
+        Unfaithful: DuckDB may return another answer.
     """
     try:
         return _Select(_checked(read_select(sql)), catalog, bindings).translation(by_rank)
@@ -231,7 +231,7 @@ def translated(sql: str, catalog: Catalog, bindings: Bindings, *, by_rank: bool)
 
 
 def condition_of(text: str, columns: Mapping[str, Typed]) -> str:
-    """Return a condition on the rows of a table, as one on stored columns.
+    """Return a condition on the rows of a table as a condition on stored columns.
 
     Args:
         text: the condition, as SQLite reads it.
@@ -270,7 +270,7 @@ class _Select:
         self._items = [item for _, item in self._named_items]
 
     def translation(self, by_rank: bool) -> Translation:
-        """Return the SELECT; its rows are in the order of SQLite."""
+        """Return the SELECT with its rows in SQLite's order."""
         limit = self._limit()
         if is_aggregated(self._tree):
             sorts = by_rank and self._tree.args.get("group")
@@ -287,7 +287,7 @@ class _Select:
         return Translation(sql, is_short=bool(limit), order=order)
 
     def as_source(self) -> StoredSource:
-        """Return the SELECT as what another one selects from: rows that keep their rank and their place."""
+        """Return the SELECT as a source for another SELECT; its rows keep their rank and place."""
         if is_aggregated(self._tree) or any(map(self._tree.args.get, ("distinct", "order", "limit"))):
             raise Unfaithful("a subquery that is more than a choice of rows")
         names = [name or f"column {i}" for i, (name, _) in enumerate(self._named_items)]
@@ -326,7 +326,7 @@ class _Select:
             yield value.sql
 
     def _distinct(self) -> str:
-        """Return the different rows, where each is met first."""
+        """Return the SELECT of different rows, in the order of their first appearance."""
         if any(item.kind is ValueKind.REAL for item in self._items):
             raise Unfaithful("DISTINCT reals")
         values = [item.sql for item in self._items]
@@ -354,7 +354,7 @@ class _Select:
         return value.sql
 
     def _meant(self, term: exp.Expr, *, prefers_columns: bool) -> exp.Expr:
-        """Return the expression that a term of GROUP BY or ORDER BY means: it may be a number or name of a result."""
+        """Return the expression of a term of GROUP BY or ORDER BY, which may be a number or name of a result column."""
         if prefers_columns and isinstance(term, exp.Column) and self._sources.owner(term) is not None:
             return term
         index = output_index(term, self._tree)
@@ -394,7 +394,7 @@ class _Select:
         return f" {word} {source.sql} ON {same_rank}{condition}"
 
     def _outputs(self) -> Iterator[tuple[str, Typed]]:
-        """Yield the result columns with their names in lower case; an expression without an alias has an empty one."""
+        """Yield the result columns with names in lower case; an expression without an alias has an empty name."""
         for item in self._tree.expressions:
             if item.is_star:
                 yield from self._sources.all_columns(item.table.lower() if isinstance(item, exp.Column) else "")
@@ -426,7 +426,7 @@ def _sources(tree: exp.Select, source: Callable[[exp.Expr | None], tuple[str, St
 
 
 def _source(node: exp.Expr | None, catalog: Catalog, bindings: Bindings) -> tuple[str, StoredSource]:
-    """Return what a part of a FROM names, after its name in lower case."""
+    """Return the name in lower case of a part of a FROM, and its source."""
     if isinstance(node, exp.Subquery):
         return node.alias.lower(), _subquery(node.this, catalog, bindings)
     stored = catalog(node.name.lower()) if isinstance(node, exp.Table) else None

@@ -1,14 +1,14 @@
-"""The words that every module may use: types, errors, `frozen`, amounts. Beside them options, outputs, identities.
+"""The basics that every module may use: types, errors, `frozen`, amounts. Beside them options, outputs, identities.
 
 Knows nothing of traces.
 
-Errors are those that the project raises on purpose, with the exit code that each one means. They never print and never
-exit: the command line turns them into one line and one hint.
+The errors here are those that the project raises on purpose, each with its exit code. They never print and never exit:
+the command line turns them into one line and one hint.
 
 `frozen` makes the values that go from stage to stage: dataclasses whose fields are set once.
-`dataclasses.dataclass(frozen=True)` compiles six methods per class, 0.8 ms: for the 65 classes that converting a file
-imports, half as long as the conversion of a small one takes. Here one is compiled, the constructor, and the others go
-by the fields.
+`dataclasses.dataclass(frozen=True)` compiles six methods per class in 0.8 ms: for the 65 classes that converting a file
+imports, half of the time of converting a small file. Here only the constructor is compiled, and the other methods go
+through the fields.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Parameters: TypeAlias = Sequence[Value] | Mapping[str, Value] | None
 """Values for the `?` or `:name` of a statement."""
 
 Progress: TypeAlias = Callable[[int, int], None]
-"""Called with (done, of all)."""
+"""Called with (amount done, amount in all)."""
 
 _Key = TypeVar("_Key")
 _Item = TypeVar("_Item")
@@ -48,14 +48,14 @@ Flags: TypeAlias = "npt.NDArray[np.bool_]"
 
 
 class AmdVersion(enum.StrEnum):
-    """Whose names of files and columns an output has: those of AMD's tool of that year."""
+    """The year of AMD's tool whose names of files and columns an output has."""
 
     V2025 = "2025"
     V2026 = "2026"
 
 
 NULL = -(1 << 62) - 1
-"""Stands for NULL in `Ints`. No id, time, size or address has this value, and a time less NULL does not overflow."""
+"""The value for NULL in `Ints`. No id, time, size or address has this value, and time - NULL does not overflow."""
 
 
 class Exit(enum.IntEnum):
@@ -69,11 +69,11 @@ class Exit(enum.IntEnum):
 
 
 class RocpdError(Exception):
-    """Base of all errors: one line that says what is wrong, and what to do about it.
+    """Base of all errors: one line with the problem, and a hint.
 
     Args:
         message: one line that names the file, table or option it is about.
-        hint: what the user can do, or None.
+        hint: advice for the user, or None.
     """
 
     exit_code = Exit.FAILED
@@ -97,7 +97,7 @@ class ForeignError(InputError):
 
 
 class UsageError(RocpdError):
-    """A request that makes no sense: an unknown value of an option, an unknown view, a window that can't be read."""
+    """An invalid request: an unknown value of an option, an unknown view, a window that can't be read."""
 
     exit_code = Exit.USAGE
 
@@ -107,11 +107,11 @@ class QueryError(RocpdError):
 
 
 class ViewTextError(RocpdError, ValueError):
-    """The text of a readable view that is not what views are made of, or that SQLite refuses.
+    """The text of a readable view does not have the form of views, or SQLite refuses it.
 
     Args:
-        name: of the view.
-        problem: what is wrong with it.
+        name: name of the view.
+        problem: the fault of the text.
     """
 
     def __init__(self, name: str, problem: object) -> None:
@@ -126,9 +126,9 @@ class WriteError(OutputError):
     """A write that the system refused: no space is left, a quota or limit is reached, or rights are missing.
 
     Attributes:
-        reason: what the system says.
+        reason: message of the system.
         number: its `errno`.
-        written: what had been written of the output by then [bytes].
+        written: size of the output written by then [bytes].
     """
 
     reason = ""
@@ -137,7 +137,7 @@ class WriteError(OutputError):
 
     @classmethod
     def of(cls, error: OSError) -> WriteError:
-        """Return the error of the system as one of an output that has no name yet."""
+        """Return the error of the system as a `WriteError` without the name of the output."""
         made = cls(error.strerror or str(error))
         made.reason, made.number = made.message, error.errno or 0
         return made
@@ -157,7 +157,7 @@ def frozen(cls: Class) -> Class: ...
 def frozen(*, kw_only: bool = ...) -> Callable[[Class], Class]: ...
 @dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
 def frozen(cls: Any = None, *, kw_only: bool = False) -> Any:
-    """Make a dataclass of a class: as `dataclasses.dataclass(frozen=True)` does, and `replace`, `fields` … work alike.
+    """Make a dataclass of a class like `dataclasses.dataclass(frozen=True)`; `replace`, `fields` … work the same.
 
     >>> @frozen
     ... class Point:
@@ -186,7 +186,7 @@ def _made(cls: type[Any], *, kw_only: bool) -> type[Any]:
 
 
 class _Constructor:
-    """The `__init__` of a class until it is looked up: most classes of a command make no value, and compiling costs."""
+    """The `__init__` of a class until its first use: most classes of a command make no value, and compiling costs."""
 
     def __init__(self, cls: type[Any], fields: Sequence[dataclasses.Field[Any]]) -> None:
         self._cls, self._fields = cls, fields
@@ -198,7 +198,7 @@ class _Constructor:
 
 
 def _constructor(cls: type[Any], fields: Sequence[dataclasses.Field[Any]]) -> Callable[..., None]:
-    """Compile `__init__`: it puts fields where they belong, as setting each by a method is most of what a value costs.
+    """Return a compiled `__init__` that sets fields directly: setting them by a method is most of the cost of a value.
 
     A small job makes two thousand values for each rank.
     """
@@ -255,7 +255,7 @@ def _methods(fields: Sequence[dataclasses.Field[Any]]) -> dict[str, Any]:
 
 
 def by_key(pairs: Iterable[tuple[_Key, _Item]]) -> dict[_Key, list[_Item]]:
-    """Return the items of each key, both in the order in which they come.
+    """Return key -> its items, both in order of appearance.
 
     >>> by_key([("b", 1), ("a", 2), ("b", 3)])
     {'b': [1, 3], 'a': [2]}
@@ -267,7 +267,7 @@ def by_key(pairs: Iterable[tuple[_Key, _Item]]) -> dict[_Key, list[_Item]]:
 
 
 def few(words: Sequence[object], most: int = 5, joined: str = ", ") -> str:
-    """List words, of many the first ones and how many more there are.
+    """Return words as a list in text; of many words the first ones, and the number of the rest.
 
     >>> few(["a", "b", "c"]), few(range(9), most=2)
     ('a, b, c', '0, 1 and 7 more')
@@ -277,7 +277,7 @@ def few(words: Sequence[object], most: int = 5, joined: str = ", ") -> str:
 
 
 def amount(number: int, noun: str) -> str:
-    """Say how many.
+    """Return a number with its noun as text.
 
     >>> amount(1, "file"), amount(0, "rank")
     ('1 file', '0 ranks')
@@ -286,7 +286,7 @@ def amount(number: int, noun: str) -> str:
 
 
 def bytes_text(size: float) -> str:
-    """Say how much.
+    """Return a size [bytes] as text.
 
     >>> bytes_text(999), bytes_text(1_234_567)
     ('999 bytes', '1.2 MB')

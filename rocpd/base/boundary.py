@@ -1,6 +1,6 @@
-"""Failure stays where it happens: of several parts that make an answer one that fails is named, and the rest stands.
+"""Contains failures: if one of several parts of an answer fails, it is named, and the other parts stay.
 
-What is wrong with inputs, or with what was asked, passes as ever: it is no failure of a part. Never prints.
+Errors of inputs or requests (`RocpdError`) pass unchanged: they are no failure of a part. Never prints.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ Made = TypeVar("Made")
 
 @frozen
 class Failure:
-    """A part that failed, why, and where: as texts, which hold nothing of what was being made.
+    """A part that failed, with reason and traceback as texts, which keep no objects alive.
 
     Args:
-        what: the part.
-        reason: in words.
-        trace: as Python writes it.
+        what: name of the part.
+        reason: the reason, in words.
+        trace: the traceback, as Python writes it.
     """
 
     what: str
@@ -30,26 +30,26 @@ class Failure:
 
 
 failures: deque[Failure] = deque(maxlen=100)
-"""The latest failures of this process; a command says those that came while it ran."""
+"""The latest failures of this process; a command reports those that happened while it ran."""
 
 
 class Policy:
     """The way a failure is handled; tests have it raised.
 
     Attributes:
-        is_raised: it ends the whole, as it would without a boundary.
+        is_raised: a failure ends the whole answer, as it would without a boundary.
     """
 
     is_raised = False
 
 
 def each_for_itself(what: str, make: Callable[[], Made], otherwise: Callable[[str], Made]) -> Made:
-    """Return what `make` returns; where it fails, what `otherwise` makes of the reason.
+    """Return the result of `make`; if it fails, the result of `otherwise` for the reason.
 
     Args:
-        what: the part, as in `rule copy.small`.
-        make: makes it.
-        otherwise: takes the reason, in words.
+        what: name of the part, as in `rule copy.small`.
+        make: makes the part.
+        otherwise: makes a replacement, given the reason in words.
 
     Raises:
         RocpdError: as `make`.
@@ -62,11 +62,11 @@ def each_for_itself(what: str, make: Callable[[], Made], otherwise: Callable[[st
 
 
 def as_far_as_made(what: str, parts: Iterable[Made]) -> Iterator[Made]:
-    """Yield what an analysis, or another part that makes several things, makes until it fails.
+    """Yield the parts that an analysis, or another generator, makes until it fails.
 
     Args:
-        what: the part, as in `analysis gaps`.
-        parts: makes them.
+        what: name of the whole, as in `analysis gaps`.
+        parts: iterator that makes the parts.
 
     Raises:
         RocpdError: as `parts`.
@@ -78,7 +78,7 @@ def as_far_as_made(what: str, parts: Iterable[Made]) -> Iterator[Made]:
 
 
 def _note(what: str, error: Exception) -> None:
-    """Note a failure; raise it if it is none of a part, or tests want it."""
+    """Note a failure; raise it if it is an error of inputs or requests, or if tests ask for that."""
     if isinstance(error, RocpdError) or Policy.is_raised:
         raise error
     import traceback

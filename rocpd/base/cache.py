@@ -1,7 +1,7 @@
-"""Caches of what is derived from files: where they lie, how large they may be, and what goes first.
+"""Caches of data derived from files: their place, their size limit, and the order of removal.
 
-An entry is a folder with a manifest. It gets its name when it is complete, so a killed process leaves none, and two at
-once leave one. Never looks at what entries hold.
+An entry is a folder with a manifest. It gets its name when it is complete, so that a killed process leaves no entry,
+and two processes at once leave one. This module never looks at the content of entries.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ AnyKept = TypeVar("AnyKept", covariant=True)
 
 @frozen
 class CacheFolder:
-    """The folder of an entry, also of one that cannot be read: it is damaged, or another version made it.
+    """The folder of an entry, which may be unreadable: damaged, or made by another version.
 
     Args:
-        folder: with its files.
-        used: when the entry was last used [s since 1970].
+        folder: the folder with its files.
+        used: time of the last use of the entry [s since 1970].
     """
 
     folder: Path
@@ -43,7 +43,7 @@ class CacheFolder:
 
     @property
     def size(self) -> int:
-        """Size of all files [bytes]; 0 where it was removed meanwhile."""
+        """Size of all files [bytes]; 0 if the folder was removed meanwhile."""
         return size_of(self.folder)
 
 
@@ -52,7 +52,7 @@ class FileEntry(CacheFolder):
     """An entry that was made of one file.
 
     Args:
-        source: the file, as it was called.
+        source: path of the file when the entry was made.
     """
 
     source: str
@@ -69,9 +69,9 @@ class Cache(Generic[AnyKept]):
 
     Args:
         root: the folder of all entries, which need not exist.
-        manifest: name of the file of an entry that says what it is.
-        read: returns an entry by its folder, what its manifest holds, and when it was last used; raises `OSError` or
-            what a wrong manifest makes it raise where it is not complete.
+        manifest: name of the file in an entry that describes it.
+        read: returns an entry, given its folder, the content of its manifest, and the time of its last use; raises
+            `OSError`, or any error of a wrong manifest, if the entry is not complete.
     """
 
     root: Path
@@ -99,7 +99,7 @@ class Cache(Generic[AnyKept]):
         """Return the folders of all entries, the most recently used first.
 
         Raises:
-            OutputError: the folder of all cannot be read.
+            OutputError: the folder of all entries cannot be read.
         """
         with as_output_error(self.root):
             paths = [path for path in self.root.iterdir() if path.is_dir()] if self.root.is_dir() else []
@@ -112,11 +112,11 @@ class Cache(Generic[AnyKept]):
     def _folder(self, path: Path) -> CacheFolder | None:
         try:
             return CacheFolder(path, (path / self.manifest).stat().st_mtime)
-        except OSError:  # it is no entry, or goes at this moment
+        except OSError:  # it is no entry, or is being removed
             return None
 
     def make(self) -> Path:
-        """Return the folder of all entries, made if needed, for its user alone.
+        """Return the folder of all entries, created if necessary with access for its user only.
 
         Raises:
             OutputError: it cannot be made, or would be read with a recording.
@@ -127,12 +127,12 @@ class Cache(Generic[AnyKept]):
         return self.root
 
     def place(self, built: Path, name: str, facts: Mapping[str, object]) -> AnyKept:
-        """Make a folder an entry, and return the entry; where another process was quicker, its entry stays.
+        """Make a folder an entry, and return the entry; if another process was faster, its entry stays.
 
         Args:
-            built: the folder, on the same disk; it goes, unless the entry was there.
-            name: of the entry.
-            facts: what the manifest holds.
+            built: the folder, on the same disk; it is renamed, unless the entry exists.
+            name: name of the entry.
+            facts: content of the manifest.
 
         Raises:
             OutputError: it cannot be written.
@@ -150,7 +150,7 @@ class Cache(Generic[AnyKept]):
         raise OutputError(f"{folder}: cannot be written", "rocpd cache clear")
 
     def growing(self, name: str, source: Path) -> Path:
-        """Return the folder of an entry of a file, to which `write_complete` adds; it is made if there is none.
+        """Return the folder of a file's entry, to which `write_complete` adds files; it is created if necessary.
 
         Raises:
             OutputError: it cannot be written.
@@ -163,12 +163,12 @@ class Cache(Generic[AnyKept]):
         return folder
 
     def touch(self, folder: Path) -> None:
-        """Note that the entry in a folder is used now."""
+        """Set the time of the last use of the entry in a folder to now."""
         with contextlib.suppress(OSError):
             os.utime(folder / self.manifest)
 
     def clear(self) -> int:
-        """Remove all entries; return how many bytes that freed.
+        """Remove all entries; return the freed size [bytes].
 
         Raises:
             OutputError: the folder cannot be read.
@@ -195,7 +195,7 @@ class Cache(Generic[AnyKept]):
 
 
 def file_entries(kind: str) -> Cache[FileEntry]:
-    """Return what is kept of files in the user's cache: an entry holds what was derived of one state of a file.
+    """Return a cache of files in the user's cache folder: an entry holds data derived from one state of a file.
 
     Raises:
         OutputError: there is no cache folder.
@@ -204,7 +204,7 @@ def file_entries(kind: str) -> Cache[FileEntry]:
 
 
 def write_complete(path: Path, content: bytes) -> None:
-    """Write a file of an entry, which others read meanwhile; it has its name when it is complete."""
+    """Write a file of an entry that others may be reading; it gets its name when it is complete."""
     temporary = leftovers.temporary_path(path.parent)
     try:
         temporary.write_bytes(content)
@@ -214,7 +214,7 @@ def write_complete(path: Path, content: bytes) -> None:
 
 
 def _most_bytes() -> int:
-    """Return how many bytes all entries of one kind may take: `$ROCPD_CACHE_SIZE`, else 20 GiB.
+    """Return the size limit of all entries of one kind [bytes]: `$ROCPD_CACHE_SIZE`, else 20 GiB.
 
     Raises:
         UsageError: the variable holds no size.

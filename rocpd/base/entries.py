@@ -1,6 +1,6 @@
-"""The base of all tables of contents: finds an entry by name, loads it, adds those of other packages.
+"""The base of all tables of contents: finds an entry by name, loads it, adds entries of other packages.
 
-Formats of traces and of tables and analyses are entries. Never imports one before it is used.
+Formats of traces, formats of tables, and analyses are entries. Never imports an entry before it is used.
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ Method = TypeVar("Method", bound=Callable[..., object])
 
 
 class HasFurther(Protocol):
-    """A dataclass of options that has room for those of other packages."""
+    """A dataclass of options with a field for options of other packages."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
     @property
     def further(self) -> Mapping[str, object]:
-        """Values of options that our packages don't know, by name."""
+        """Values of options that rocpd itself doesn't define, by name."""
 
 
 Fields = TypeVar("Fields", bound=HasFurther)
 
 
 def load(home: str, what: str, kind: type[RocpdError] = RocpdError) -> Any:
-    """Import what `module:attribute` names.
+    """Import the attribute that `module:attribute` names.
 
     Args:
-        home: the module and what it holds.
-        what: the entry it belongs to, for the message.
-        kind: of the error.
+        home: the module and its attribute.
+        what: name of its entry, for the message.
+        kind: class of the error.
 
     Raises:
-        RocpdError: of that kind: the module can't be imported, or has no such attribute.
+        RocpdError: an error of class `kind`: the module can't be imported, or has no such attribute.
     """
     import importlib
 
@@ -63,9 +63,9 @@ def added(group: str, kind: type[Entry], plain: Callable[[str, str, str], Entry]
     """Yield the name and entry of each entry point of a group.
 
     Args:
-        group: of entry points.
-        kind: class of the entries; an entry point may name one.
-        plain: makes an entry of (name, home, package) where the entry point names a function, or can't be loaded yet.
+        group: group of entry points.
+        kind: class of the entries; an entry point may name an object of it.
+        plain: makes an entry of (name, home, package) if the entry point names a function, or can't be loaded yet.
     """
     for point in points(group):
         try:
@@ -81,8 +81,8 @@ def added(group: str, kind: type[Entry], plain: Callable[[str, str, str], Entry]
 def points(group: str) -> Iterable[EntryPoint]:
     """Return the entry points of a group in all installed packages.
 
-    `importlib.metadata` takes 20 ms to import and 5 ms to read all packages: it is asked only where a package may have
-    some.
+    `importlib.metadata` takes 20 ms to import and 5 ms to read all packages: it is asked only if a package may have
+    such entry points.
     """
     if not _may_be_declared(group):
         return ()
@@ -92,7 +92,7 @@ def points(group: str) -> Iterable[EntryPoint]:
 
 
 def _may_be_declared(group: str) -> bool:
-    """Whether an installed package declares entry points of a group, or may do so in a place of its own."""
+    """Whether an installed package declares entry points of a group, or may do so in a place unknown here."""
     if any(hasattr(finder, "find_distributions") and finder is not PathFinder for finder in sys.meta_path):
         return True
     declared = (_declared_in(place, _time_of(place)) for place in sys.path)
@@ -100,7 +100,7 @@ def _may_be_declared(group: str) -> bool:
 
 
 def _time_of(place: str) -> int:
-    """Return when a folder last changed: packages may be installed while the process runs."""
+    """Return the time of the last change of a folder: packages may be installed while the process runs [ns]."""
     with contextlib.suppress(OSError):
         return Path(place).stat().st_mtime_ns
     return 0
@@ -108,9 +108,9 @@ def _time_of(place: str) -> int:
 
 @functools.cache
 def _declared_in(place: str, _time: int) -> bytes | None:
-    """Return all entry points that packages in a folder of `sys.path` declare; None for what is no folder: an archive.
+    """Return all entry points that packages in a folder of `sys.path` declare; None for an archive.
 
-    Packages are known by what `importlib.metadata` knows them by: `*.dist-info` or `*.egg-info`.
+    Packages are recognised as by `importlib.metadata`: by `*.dist-info` or `*.egg-info`.
     """
     try:
         with os.scandir(place or ".") as inside:
@@ -128,14 +128,14 @@ def _declared_in(place: str, _time: int) -> bytes | None:
 
 
 def closest(word: str, known: Iterable[str]) -> list[str]:
-    """Return up to three known words that a misspelled one may stand for, the nearest first."""
+    """Return up to three known words similar to a misspelled one, the nearest first."""
     import difflib
 
     return difflib.get_close_matches(word.lower().replace("_", "-"), list(known), n=3, cutoff=0.65)
 
 
 def near(word: str, known: Iterable[str], otherwise: str) -> str:
-    """Return a hint: which known words are near, or else `otherwise`.
+    """Return a hint with similar known words, or `otherwise` if there are none.
 
     >>> near("kernls", ["kernels", "gaps"], "`rocpd summary --list` shows all")
     'did you mean kernels?'
@@ -148,7 +148,7 @@ def declared(options: Iterable[str | Option], house: type) -> tuple[Option, ...]
     """Return the options of an entry: names are fields of the dataclass `house`.
 
     Raises:
-        RocpdError: a name that is no such field.
+        RocpdError: a name is no such field.
     """
     known = {option.name: option for option in options_of(house)}
     if unknown := [option for option in options if isinstance(option, str) and option not in known]:
@@ -157,7 +157,7 @@ def declared(options: Iterable[str | Option], house: type) -> tuple[Option, ...]
 
 
 def fields_of(house: type, values: Mapping[str, object]) -> dict[str, Any]:
-    """Return values of options as fields of the dataclass `house`; those of other packages go to `further`."""
+    """Return values of options as fields of the dataclass `house`; options of other packages go to `further`."""
     ours = {option.name for option in options_of(house)}
     fields: dict[str, Any] = {name: value for name, value in values.items() if name in ours}
     return {**fields, "further": {name: value for name, value in values.items() if name not in ours}}
@@ -172,7 +172,7 @@ def with_defaults(options: Fields, reads: Iterable[Option]) -> Fields:
 
 def lists_options(entries: Mapping[str, Sequence[Option]]) -> Callable[[Method], Method]:
     """List the options of all entries in the docstring of a function that takes them as keywords."""
-    margin = "" if sys.version_info >= (3, 13) else " " * 8  # Python takes that of docstrings away since then
+    margin = "" if sys.version_info >= (3, 13) else " " * 8  # since then Python strips the indentation of docstrings
     lines = [
         f"{margin}    {option.name}: {option.help}"
         + ("" if option.default in (None, False, ()) else f" (default: {option.default})")
@@ -198,7 +198,7 @@ def readers_of(entries: Mapping[str, Sequence[Option]]) -> dict[str, tuple[Optio
 
 
 def shown(entries: Mapping[str, Sequence[Option]]) -> list[Option]:
-    """Return the options of all entries, each once; help says who reads it where not all do."""
+    """Return the options of all entries, each once; its help names the entries that read it, unless all do."""
     options = []
     for option, readers in readers_of(entries).values():
         names = "" if len(readers) == len(entries) else f" [{', '.join(readers)}]"
@@ -209,15 +209,15 @@ def shown(entries: Mapping[str, Sequence[Option]]) -> list[Option]:
 def unread(
     given: Iterable[str], asked: Mapping[str, Sequence[Option]], known: Mapping[str, Sequence[Option]]
 ) -> list[str]:
-    """Return the flags of lenient options that nothing asked for reads.
+    """Return the flags of lenient options that no requested entry reads.
 
     Args:
         given: names of options.
-        asked: entries that were asked for, with the options that they read.
+        asked: requested entries, with the options that they read.
         known: all entries.
 
     Raises:
-        UsageError: an option that nothing asked for reads, and that is not lenient.
+        UsageError: no requested entry reads an option, and it is not lenient.
     """
     readers = readers_of(known)
     without_effect = []
@@ -234,6 +234,6 @@ def unread(
 
 
 def no_option(name: str, asked: Mapping[str, Sequence[Option]]) -> UsageError:
-    """Return the error for an option that no entry of `asked` has; it names those that they have."""
+    """Return the error for an option that no entry of `asked` has; it names their options."""
     options = dict.fromkeys(option.name for options in asked.values() for option in options)
     return UsageError(f"{', '.join(asked)} has no option {name}", f"it has {', '.join(options) or 'none of its own'}")

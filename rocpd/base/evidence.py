@@ -1,10 +1,10 @@
 """Knows which files are evidence, and refuses outputs that would replace or disturb one. Never opens a file.
 
-Evidence is what a command was given, from its first word to its end: files, and the files of folders. So is every
-recording, wherever it lies, which `rocpd.importers.recordings` knows by its content. What rocpd wrote is no evidence
-where that is proved and the command does not read it: a database carries a mark, of texts and pictures the cache
-remembers a hash, wherever they are moved. Of a database without a mark, such as an imported one, it remembers what the
-file system said: moved to a job, it is one of its recordings.
+Evidence is all input of a command while it runs: files, and the files of folders. So is every recording in any place,
+which `rocpd.importers.recordings` recognises by its content. A file that rocpd wrote is no evidence if that is proved
+and the command does not read it: a database carries a mark; of texts and pictures the cache remembers a hash, which
+stays valid when they are moved. Of a database without a mark, such as an imported one, the cache remembers the state in
+the file system: moved to a job, it is one of its recordings.
 
 Every output passes `rocpd.base.output`, which asks here before it creates anything.
 """
@@ -24,7 +24,7 @@ from rocpd.base.home import cache_root
 from rocpd.base.identity import BESIDE, STATE, digest_of_stream, seen, status_of
 
 RECORDINGS = "rocpd.importers.recordings"
-"""The module that knows recordings by their content: it stands above, and is asked only where a file would go."""
+"""The module that recognises recordings by their content; a higher layer, asked only about files to be replaced."""
 
 _HINT = "raw files are never changed, not even with --force: choose another name"
 _DATABASE = b"SQLite format 3\0"
@@ -35,7 +35,7 @@ class Evidence:
     """Files that no output may touch, until they are released.
 
     Args:
-        paths: files; they need not exist. Of folders the files in them, but those that rocpd wrote.
+        paths: files, which need not exist, and folders: the files in them, except those that rocpd wrote.
     """
 
     def __init__(self, paths: Iterable[Path]) -> None:
@@ -47,7 +47,7 @@ class Evidence:
         _HELD.add(self)
 
     def has(self, status: os.stat_result) -> bool:
-        """Whether a file is one of them, by whatever name."""
+        """Whether a file is one of the files, under any name."""
         for path in [*self._unseen]:
             if seen_now := status_of(path):
                 self._by_inode.setdefault((seen_now.st_dev, seen_now.st_ino), set()).add(path)
@@ -64,17 +64,17 @@ _HELD: WeakSet[Evidence] = WeakSet()
 
 
 def renewing(path: Path) -> None:
-    """Stop protecting a file that a command was asked to renew, and that rocpd wrote: the base of `diff --accept`."""
+    """Stop protecting a file of rocpd's that a command was asked to renew: the base of `diff --accept`."""
     real = Path(os.path.realpath(path))
     for evidence in list(_HELD):
         evidence.paths -= {real}
 
 
 def check_output(path: Path) -> None:
-    """Refuse an output that is evidence, by whatever name, or that lies where it would be read with evidence.
+    """Refuse an output that is evidence, under any name, or that would be read together with evidence.
 
     Raises:
-        OutputError: it is.
+        OutputError: it is or would be.
     """
     real = Path(os.path.realpath(path))
     status = status_of(path)
@@ -89,10 +89,10 @@ def check_output(path: Path) -> None:
 
 
 def check_replaceable(path: Path) -> None:
-    """Refuse to replace a recording, or a file of a folder that was given, unless rocpd wrote it.
+    """Refuse to replace a recording, or a file of an input folder, unless rocpd wrote it.
 
     Raises:
-        OutputError: it is one.
+        OutputError: the file is one of these.
     """
     real = Path(os.path.realpath(path))
     if not real.is_file() or is_own(real):
@@ -108,7 +108,7 @@ def check_folder(path: Path) -> None:
     """Refuse a folder as an output that replaces it, if an input lies in it.
 
     Raises:
-        OutputError: one does.
+        OutputError: an input lies in it.
     """
     real = Path(os.path.realpath(path))
     check_name(path)
@@ -124,7 +124,7 @@ def check_name(path: Path) -> None:
     """Refuse an output, or a new folder for it, whose name makes it a part of a database that is evidence.
 
     Raises:
-        OutputError: it is read with one.
+        OutputError: it would be read with such a database.
     """
     held = [evidence.paths for evidence in list(_HELD)]
     real = Path(os.path.realpath(path))
@@ -138,17 +138,17 @@ def check_name(path: Path) -> None:
 
 
 def remember(path: Path) -> None:
-    """Remember that rocpd wrote a file, which is complete now; where there is no cache it is not proved later."""
+    """Remember that rocpd wrote a file, which is now complete; without a cache this cannot be proved later."""
     with contextlib.suppress(OSError, OutputError):
         entry = _entry(path)
         entry.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         entry.touch(mode=0o600)
-        if entry.name.startswith("00"):  # once in 256 times
+        if entry.name.startswith("00"):  # in one of 256 cases
             _forget_oldest(entry.parent)
 
 
 def is_own(path: Path) -> bool:
-    """Whether it is proved that rocpd wrote a file, and nobody changed it since."""
+    """Whether it is proved that rocpd wrote a file, and that it is unchanged since."""
     with contextlib.suppress(OSError, OutputError):
         if _entry(path).exists():
             return True
@@ -156,7 +156,7 @@ def is_own(path: Path) -> bool:
 
 
 def is_foreign_recording(path: Path) -> bool:
-    """Whether a file is a recording, and not proved to be of rocpd's making."""
+    """Whether a file is a recording, and not proved to be written by rocpd."""
     return path.is_file() and _ask("kind_of", path) is not None and not is_own(path)
 
 
@@ -166,7 +166,7 @@ def _ask(question: str, *paths: Path) -> str | None:
 
 
 def _entry(path: Path) -> Path:
-    """Return the file that remembers an output."""
+    """Return the path of the cache file that stands for an output."""
     with path.open("rb") as content:
         is_database = content.read(len(_DATABASE)) == _DATABASE
         content.seek(0)

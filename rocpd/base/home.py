@@ -1,4 +1,4 @@
-"""Where rocpd keeps what it derives, of the user who runs it. Makes no folder."""
+"""The folders in which rocpd keeps derived data for its user. Makes no folder."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ def cache_root(kind: str) -> Path:
     """Return the folder of one kind of entries, `$XDG_CACHE_HOME/rocpd/<kind>`, which need not exist.
 
     Raises:
-        OutputError: neither the variable nor a home folder says where.
+        OutputError: neither the variable nor a home folder is set.
     """
     named = os.environ.get("XDG_CACHE_HOME", "")
-    if named.startswith("/"):  # the specification has relative ones ignored
+    if named.startswith("/"):  # the specification demands that relative paths are ignored
         return Path(named) / "rocpd" / kind
     try:
         return Path.home() / ".cache" / "rocpd" / kind
@@ -24,7 +24,7 @@ def cache_root(kind: str) -> Path:
 
 
 def index_root(folder: Path | None) -> Path:
-    """Return where entries of the index lie: the folder given, else `$ROCPD_INDEX_FOLDER`, else the user's cache.
+    """Return the folder of index entries: the given one, else `$ROCPD_INDEX_FOLDER`, else in the user's cache.
 
     Raises:
         OutputError: there is no cache folder.

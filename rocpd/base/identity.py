@@ -1,7 +1,7 @@
-"""The identity of a file, whatever it is called: the key of everything that is derived from it and kept.
+"""The identity of a file, regardless of its name: the key of all data that is derived from it and kept.
 
-Two identities: `identity_of` is quick and changes whenever the file does, so caches go by it; `digest_of` reads all of
-the content, so it is the same on every machine and for every copy, and names that must be stable are made of it.
+Two identities: `identity_of` is fast and changes whenever the file does, so caches use it; `digest_of` reads the whole
+content, so it is the same on every machine and for every copy, and stable names are made of it.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ JOURNALS = ("-journal", "-wal", "-shm")
 """Endings of the files that SQLite keeps beside a database and reads with it."""
 
 STATE = ".live"
-"""Ending of the file beside a database in which its recorder says what it is doing."""
+"""Ending of the state file beside a database, in which its recorder notes current calls."""
 STATE_MAGIC = b"ROCPDLIV"
-"""How such a file begins."""
+"""First bytes of a state file."""
 
 BESIDE = (*JOURNALS, STATE)
 """Endings of all files that are read with a database."""
@@ -29,11 +29,11 @@ _DIGITS = 16  # bytes of a hash
 
 
 def identity_of(path: Path) -> str:
-    """Return what tells a file, or a folder with all files in it, from any other and from itself after a change.
+    """Return a hash that differs for any other file or folder, and for this one after a change.
 
-    It holds what the file system says of it and samples of the content, of SQLite's files beside it too, so its cost
-    does not grow with the file. The time of the last change of its inode tells a change after which a tool put back the
-    time of the last write (`cp -p`, `rsync -t`, `touch -r`); a file that was moved counts as another one, too.
+    It goes by the state in the file system and by samples of the content, also of SQLite's files beside it, so that its
+    cost does not grow with the file. The change time of the inode reveals a change after which a tool reset the time of
+    the last write (`cp -p`, `rsync -t`, `touch -r`); a moved file counts as a different one, too.
 
     Raises:
         OSError: it cannot be read.
@@ -50,7 +50,7 @@ def identity_of(path: Path) -> str:
 
 
 def status_of(path: Path) -> os.stat_result | None:
-    """Return what the file system says of a file; None where it is gone, or cannot be asked."""
+    """Return the status of a file; None if it is gone, or cannot be read."""
     try:
         return path.stat()
     except OSError:
@@ -58,7 +58,7 @@ def status_of(path: Path) -> os.stat_result | None:
 
 
 def seen(status: os.stat_result) -> tuple[int, ...]:
-    """Return what the file system says of a file, which changes with each change of its content."""
+    """Return the part of a file's status that changes with each change of its content."""
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
@@ -78,7 +78,7 @@ def digest_of(path: Path) -> str:
 
 
 def digest_of_stream(content: BinaryIO) -> str:
-    """Return what `digest_of` returns for a file with this content."""
+    """Return the result of `digest_of` for a file with this content."""
     key = _new_hash()
     _add_content(key, content)
     return key.hexdigest()
@@ -94,7 +94,7 @@ def _add_content(key: blake2b, content: BinaryIO) -> None:
 
 
 def _files(path: Path) -> Iterator[tuple[str, Path]]:
-    """Yield name and path of the files that belong to a path: itself with SQLite's, or all files of a folder."""
+    """Yield name and path of the files of a path: the file and SQLite's files beside it, or all files of a folder."""
     if path.is_dir():
         for file in sorted(path.rglob("*")):
             if file.is_file():

@@ -1,8 +1,8 @@
-"""Temporary files and folders: their names, by which those of a killed process are known, their removal, and how
-a folder takes the place of another.
+"""Temporary files and folders: names that show whether their process was killed, their removal, and the replacement of
+one folder by another.
 
-A name holds the process that made it. Removes nothing of another process that may live: on another machine, in another
-container, or with this number.
+A name holds the process that made it. Removes nothing of another process that may be alive: on another machine, in
+another container, or with a number that is in use.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ PREFIX, ENDING = ".rocpd-", ".partial"
 _NAME = re.compile(re.escape(PREFIX) + r"(?P<machine>[0-9a-f]+)-(?P<process>\d+-\d+)-[0-9a-f]{12}" + re.escape(ENDING))
 
 _made: dict[Path, int] = {}
-"""Files and folders that were made, and the number of the process that did: forked children know."""
+"""File or folder that was made -> number of the process that made it; forked children inherit this."""
 
 _swept: set[Path] = set()
-"""Folders that this process, or one that it was forked from, has swept: a cache has a folder for each rank."""
+"""Folders that this process, or the one that it was forked from, has swept: a cache has a folder for each rank."""
 
 
 def temporary_path(folder: Path) -> Path:
@@ -36,19 +36,19 @@ def temporary_path(folder: Path) -> Path:
 
 
 def is_temporary(path: Path) -> bool:
-    """Whether a path lies in a temporary folder, whose files are parts of something that is not complete."""
+    """Whether a path lies in a temporary folder, whose files are parts of an incomplete output."""
     return any(_NAME.fullmatch(part) for part in path.parts)
 
 
 def missing_folders(folder: Path) -> list[Path]:
-    """Return what has to be made for a folder of outputs, itself included, innermost first."""
+    """Return the missing folders for a folder of outputs, itself included, innermost first."""
     folders = [path for path in (folder, *folder.parents) if not path.exists()]
     _made.update(dict.fromkeys(reversed(folders), process.number()))
     return folders
 
 
 def make_folder(parent: Path) -> Path:
-    """Make a temporary folder that only this user can read, where those of killed processes are removed at first."""
+    """Make a temporary folder that only this user can read; first remove those of killed processes beside it."""
     if parent not in _swept:
         sweep(parent)
         _swept.add(parent)
@@ -58,7 +58,7 @@ def make_folder(parent: Path) -> Path:
 
 
 def sweep(folder: Path) -> None:
-    """Remove what processes of this machine that no longer run have left in a folder; what can't be removed stays."""
+    """Remove files in a folder left by ended processes of this machine, as far as they can be removed."""
     with suppress(OSError):
         for name in os.listdir(folder):  # noqa: PTH208 (a cache has thousands)
             match = _NAME.fullmatch(name) if name.startswith(PREFIX) else None
@@ -67,9 +67,9 @@ def sweep(folder: Path) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove a temporary folder with what is in it, or a temporary file with SQLite's files beside it, if it exists.
+    """Remove a temporary folder with its content, or a temporary file with SQLite's files beside it, if it exists.
 
-    What a forked child finds made by its parent stays.
+    In a forked child, files and folders made by its parent stay.
     """
     if _made.get(path, process.number()) == process.number():
         _remove(path)
@@ -77,10 +77,10 @@ def remove(path: Path) -> None:
 
 
 def replace_folder(new: Path, path: Path) -> Path:
-    """Put a temporary folder in the place of another, and return where that is now: `remove` removes it.
+    """Put a temporary folder in the place of another, and return the new path of the old one, for `remove`.
 
-    Where the file system can exchange the two (local ones on Linux), the name stands for one of them at any moment.
-    Elsewhere the old folder is away for a moment; if the process is killed then, `sweep` puts it back.
+    Where the file system can exchange the two (local ones on Linux), one of them has the name at any moment. Elsewhere
+    the old folder is missing for a moment; if the process is killed then, `sweep` puts it back.
     """
     if _exchange(new, path):
         return new
@@ -96,13 +96,13 @@ def replace_folder(new: Path, path: Path) -> Path:
 
 
 HOME = ".rocpd-home"
-"""File in a folder that is put aside: the name that it gets back unless another folder takes it."""
+"""File in a folder that was put aside: the name that it gets back unless another folder has taken it."""
 
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # of Linux
 
 
 def _exchange(first: Path, second: Path) -> bool:
-    """Exchange two names in one step; return whether that is possible here."""
+    """Exchange two names in one step; return whether that was possible."""
     if sys.platform != "linux":
         return False
     import ctypes
@@ -113,7 +113,7 @@ def _exchange(first: Path, second: Path) -> bool:
 
 
 def remove_empty(folders: Iterable[Path]) -> None:
-    """Remove folders in which no output came to be, innermost first."""
+    """Remove folders that got no output, innermost first."""
     for folder in folders:
         with suppress(OSError):
             folder.rmdir()
@@ -121,9 +121,9 @@ def remove_empty(folders: Iterable[Path]) -> None:
 
 
 def remove_all() -> None:
-    """Remove what this process has made and not removed.
+    """Remove all files and folders that this process has made and not removed.
 
-    A signal may raise its exception right after something was made, before a `with` or `try` knows of it.
+    A signal may raise its exception right after one was made, before a `with` or `try` block protects it.
     """
     for path, maker in reversed(list(_made.items())):
         if _NAME.fullmatch(path.name):
@@ -139,7 +139,7 @@ def _remove(path: Path) -> None:
             for file in path.iterdir():
                 file.unlink()
             path.rmdir()
-        except OSError:  # it has folders; else nothing is imported, as Python may be about to end
+        except OSError:  # it has folders; only then shutil is imported, as Python may be about to end
             import shutil
 
             shutil.rmtree(path, ignore_errors=True)
@@ -150,7 +150,7 @@ def _remove(path: Path) -> None:
 
 
 def _put_back(path: Path) -> None:
-    """Give a folder that `replace_folder` has put aside its name back, unless the new one has it."""
+    """Give a folder that `replace_folder` put aside its name back, unless the new folder has it."""
     with suppress(OSError, ValueError):
         home = path.with_name(os.fsdecode((path / HOME).read_bytes()))
         if not os.path.lexists(home):
@@ -160,7 +160,7 @@ def _put_back(path: Path) -> None:
 
 @functools.cache
 def _machine() -> str:
-    """Return what is the same for all processes whose numbers compare: boot and container."""
+    """Return an id of boot and container, the same for all processes whose numbers compare."""
     with suppress(OSError):
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip().replace("-", "")
         return f"{boot}{Path('/proc/self/ns/pid').stat().st_ino:x}"
@@ -168,7 +168,7 @@ def _machine() -> str:
 
 
 def _process(number: int) -> str:
-    """Return a process's number and its start [clock ticks since boot]: numbers are used again."""
+    """Return a process's number and its start [clock ticks since boot], as numbers are reused."""
     with suppress(OSError):
         fields = Path(f"/proc/{number}/stat").read_text(errors="replace").rpartition(")")[2].split()
         return f"{number}-{fields[19]}"
@@ -176,7 +176,7 @@ def _process(number: int) -> str:
 
 
 def _is_alive(name: str) -> bool:
-    """Whether a process runs; without /proc (macOS) any process of its number is taken for it."""
+    """Whether a process runs; without /proc (macOS) any process with its number is taken for it."""
     number = int(name.partition("-")[0])
     try:
         os.kill(number, 0)

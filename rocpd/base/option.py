@@ -1,7 +1,7 @@
 """Declares an option once, as the field that holds its value.
 
-The command line makes its options, their help and completion from these declarations, wherever they stand; Python
-callers use the dataclass. Never parses a word.
+The command line makes its options, their help and completion from these declarations in any module; Python callers use
+the dataclass. Never parses a word.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rocpd.base import UsageError, frozen
 
 
 class Heading(enum.StrEnum):
-    """Headings of help, in the order in which they stand there."""
+    """Headings of help, in their order."""
 
     INPUTS = "Inputs"
     WHAT = "What"
@@ -41,28 +41,28 @@ class Heading(enum.StrEnum):
 
 @frozen
 class Option:
-    """One option. Where a dataclass declares it by `declare`, the field says its name, kind and default.
+    """One option. If a dataclass declares it by `declare`, its field gives name, kind and default.
 
     Args:
-        help: what it does, in one or two short sentences.
-        metavar: what help shows for the value; none: made from `kind`.
-        flags: spellings; none: `--` and the name.
-        heading: of help; None: the `HEADING` of the class that declares the field, else "What".
-        name: as in Python, `step_marker`.
+        help: its effect, in one or two short sentences.
+        metavar: name of the value in help; empty: made from `kind`.
+        flags: spellings; empty: `--` and the name.
+        heading: heading in help; None: the `HEADING` of the class that declares the field, else "What".
+        name: its name in Python, such as `step_marker`.
         kind: type of a value: bool (a flag), int, float, str, Path, or a StrEnum whose members are the choices; str
-            for what the field says.
+            leaves the type to the field.
         default: the value when nothing is given.
         several: whether it can be repeated; the value is a tuple.
         least: smallest number that makes sense; `most`: the largest.
         is_positional: whether the words without a flag are its values.
         is_required: whether the command needs it.
         environment: variable that gives the value when the command line doesn't.
-        hidden_flags: further spellings that work and are not shown.
+        hidden_flags: further spellings that work but are not shown.
         complete: returns the known values, for completion by the shell.
-        complete_from: what the files of the command line know its values as: a function of `rocpd.cli.completion`.
-        listing: returns the known values as help lists them.
+        complete_from: name of a function of `rocpd.cli.completion` that reads its values from the given files.
+        listing: returns the text that lists the known values in help.
         is_plain: whether people need it so often that `--help` shows it; `--help-all` shows every option.
-        is_lenient: where nothing reads the option it is reported, not refused: AMD's command line takes it anywhere.
+        is_lenient: an option without effect is reported, not refused, as AMD's command line accepts it anywhere.
     """
 
     help: str
@@ -98,7 +98,7 @@ class Option:
 Value = TypeVar("Value")
 Said = ParamSpec("Said")
 REQUIRED: Any = dataclasses.MISSING
-"""The default of options that have none."""
+"""The default of options without a default."""
 _OPTION = "option"
 
 
@@ -118,11 +118,11 @@ declare = _declaring(Option)
 """Returns the field of a dataclass that holds the value of an option: its default, then the arguments of `Option`."""
 
 plain = functools.partial(declare, is_plain=True)
-"""The same of an option that people need often."""
+"""As `declare`, for an option that people need often."""
 
 
 def spelt(option: Option, value: object) -> Iterator[str]:
-    """Yield an option as it stands on a command line; nothing where it has its default.
+    """Yield the words of an option on a command line; nothing if it has its default.
 
     >>> list(spelt(Option("", name="step_marker"), "step [0-9]+"))
     ['--step-marker', "'step [0-9]+'"]
@@ -139,7 +139,7 @@ def spelt(option: Option, value: object) -> Iterator[str]:
 
 @functools.cache
 def options_of(owner: type) -> tuple[Option, ...]:
-    """Return the options that the fields of a dataclass declare, in their order."""
+    """Return the options that the fields of a dataclass declare, in order."""
     hints = typing.get_type_hints(owner)
     headings = {
         name: getattr(base, "HEADING", Heading.WHAT)
@@ -164,7 +164,7 @@ def _completed(field: dataclasses.Field[object], hint: Any, option: Option, head
 
 
 def _members(hint: Any) -> tuple[Any, ...]:
-    """Return the types of a union, or the one type."""
+    """Return the types of a union, or the type itself."""
     return typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
 
 
@@ -175,7 +175,7 @@ def member(choices: type[Member], name: str, word: str) -> Member:
     """Return the choice that a word names.
 
     Raises:
-        UsageError: none is called so; `name` is that of the option.
+        UsageError: no choice has that name; `name`: the option, for the message.
     """
     try:
         return choices(word)
@@ -187,26 +187,26 @@ def regular_expression(text: str, option: str) -> re.Pattern[str]:
     """Compile a regular expression that a user gave.
 
     Raises:
-        UsageError: the text is none; the message names the option.
+        UsageError: the text is no regular expression; the message names the option.
     """
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)  # `[[` may mean something else in another Python
+            warnings.simplefilter("ignore", FutureWarning)  # `[[` may change its meaning in a later Python
             return re.compile(text)
     except (re.error, OverflowError, RecursionError) as error:
         raise UsageError(f"{option} {text}: not a regular expression: {error}") from error
 
 
 def typed(option: Option, value: Any) -> Any:
-    """Return what a Python caller gave for an option, as the type of the option.
+    """Return a Python caller's value of an option, converted to the type of the option.
 
-    Words become the choices that they name and paths; several values become a tuple.
+    Words become choices or paths; several values become a tuple.
 
     >>> typed(Option("", name="depth", kind=int), 3), typed(Option("", name="views", several=True), ["kernels"])
     (3, ('kernels',))
 
     Raises:
-        UsageError: it is of another type than the option, too small or too large.
+        UsageError: the value has another type than the option, or is too small or too large.
     """
     if value is None and option.default is None:
         return None

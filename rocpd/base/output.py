@@ -1,6 +1,6 @@
-"""Where results go, and how they reach the disk: under a temporary name, renamed when complete.
+"""The place of results, and their way to the disk: under a temporary name, renamed when complete.
 
-Never replaces an existing file unless `force` is set, and an input never; never leaves a partial one.
+Never replaces an existing file unless `force` is set, and never an input; never leaves a partial file.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ MANIFEST = ".rocpd-manifest.json"
 """The file in a folder output that lists what rocpd wrote there."""
 
 finished: deque[Path] = deque(maxlen=1000)
-"""The latest outputs of this process; a command that is interrupted says that those which it has completed stay."""
+"""The latest outputs of this process; an interrupted command reports that its completed outputs stay."""
 
 
 @frozen
 class Destination:
-    """Where outputs go.
+    """The place of outputs.
 
     Args:
-        folder: of the outputs; it need not exist.
+        folder: folder of the outputs; it need not exist.
         name: base name, without ending.
-        ending: of the name that the user gave, if it is one of the output's: then that name is the output's own.
+        ending: ending of the user's name, if it is one of the output's: then the output has exactly that name.
     """
 
     folder: Path
@@ -38,20 +38,20 @@ class Destination:
     ending: str = ""
 
     def path(self, usual: str = "") -> Path:
-        """Return the path of an output: as the user named it, or else the base name and `usual`, such as `.csv`."""
+        """Return the path of an output: the user's name for it, else the base name and `usual`, such as `.csv`."""
         return self.folder / f"{self.name}{self.ending or usual}"
 
 
 def destination(name: str | None, folder: Path | None, endings: Iterable[str], default: str = "out") -> Destination:
-    """Return where outputs go.
+    """Return the place of outputs.
 
     Args:
         name: a base name; a path (with a `/`), or a name with one of `endings`, is relative to the working directory if
-            there is no `folder`; one that ends in `/`, `.` or `..` is a folder for an output with the name `default`.
-            None: `$ROCPD_OUTPUT_NAME`, else `default`.
-        folder: of the outputs; None: `$ROCPD_OUTPUT_PATH`, else `rocpd-output-data`.
-        endings: those that the output can have.
-        default: base name.
+            there is no `folder`; a path that ends in `/`, `.` or `..` is a folder for an output named `default`. None:
+            `$ROCPD_OUTPUT_NAME`, else `default`.
+        folder: folder of the outputs; None: `$ROCPD_OUTPUT_PATH`, else `rocpd-output-data`.
+        endings: possible endings of the output.
+        default: default base name.
 
     >>> destination("sub/x.csv", None, [".csv"])
     Destination(folder=PosixPath('sub'), name='x', ending='.csv')
@@ -73,10 +73,10 @@ STDOUT = ("-", "/dev/stdout")
 
 
 def check_not_stdout(flag: str, word: object) -> None:
-    """Check that an option of an output that is files does not ask for stdout.
+    """Refuse stdout as the place of an output that consists of files.
 
     Raises:
-        UsageError: it does.
+        UsageError: the option asks for stdout.
     """
     if str(word) in STDOUT:
         where = "this output goes to files, not to stdout"
@@ -101,7 +101,7 @@ def check_folder_free(path: Path, force: bool) -> None:
     """Refuse early if the folder `path` exists and may not be replaced.
 
     Raises:
-        OutputError: `path` exists without `force`, is a file, or holds an input or what no earlier run wrote.
+        OutputError: `path` exists without `force`, is a file, or holds an input or a file that no earlier run wrote.
     """
     evidence.check_folder(path)
     if os.path.lexists(path) and not path.is_dir():
@@ -129,13 +129,13 @@ def complete_or_nothing(path: Path, force: bool = False) -> Iterator[Path]:
     """
     check_free(path, force)
     with _in_folder_of(path) as temporary:
-        temporary.touch(exist_ok=False)  # a folder that cannot be written fails here, in the same words for all
+        temporary.touch(exist_ok=False)  # a folder that cannot be written fails here, with the same message for all
         yield temporary
         _flush(temporary)
         check_free(path, force)
         temporary.replace(path)
         if not leftovers.is_temporary(path):
-            finished.append(path)  # before what takes time, in which a command may be interrupted
+            finished.append(path)  # before slow steps, in which a command may be interrupted
             evidence.remember(path)
 
 
@@ -144,7 +144,7 @@ def folder_complete_or_nothing(path: Path, force: bool = False) -> Iterator[Path
     """Yield a temporary folder beside `path`; rename it to `path` when the block succeeds.
 
     When the block raises (Ctrl-C included), it is removed, and so are the folders made for it. A manifest in the folder
-    names what was written: only that is ever replaced, by `leftovers.replace_folder`.
+    names the written files: only these are ever replaced, by `leftovers.replace_folder`.
 
     Args:
         path: final name; missing parents are made.
@@ -161,7 +161,7 @@ def folder_complete_or_nothing(path: Path, force: bool = False) -> Iterator[Path
         check_folder_free(path, force)
         if path.exists():
             old = leftovers.replace_folder(temporary, path)
-            if _foreign_file(old):  # it came meanwhile: it stays
+            if _foreign_file(old):  # a file that appeared meanwhile stays
                 old.rename(temporary.with_suffix(".old"))
             leftovers.remove(old)
         else:
@@ -180,11 +180,11 @@ def workplace(folder: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def _in_folder_of(path: Path) -> Iterator[Path]:
-    """Yield a name for something temporary beside an output, which is removed at the end, and so are the folders made
-    for it if they are empty.
+    """Yield a temporary path beside an output; at the end it is removed, and so are the folders made for it if they are
+    empty.
     """
     new_folders = leftovers.missing_folders(path.parent)
-    # No part of the final name: 200 characters plus an ending may exceed what a folder takes.
+    # Without the final name: its 200 characters plus an ending may be longer than the file system allows.
     temporary = leftovers.temporary_path(path.parent)
     try:
         with as_output_error(path, temporary):
@@ -197,7 +197,7 @@ def _in_folder_of(path: Path) -> Iterator[Path]:
 
 
 def _write_manifest(folder: Path) -> None:
-    """Write down the files of a folder and their sizes [bytes], all of them on disk."""
+    """Write a manifest of the files of a folder and their sizes [bytes], after flushing all of them to disk."""
     files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
     for path in files:
         _flush(path)
@@ -207,7 +207,7 @@ def _write_manifest(folder: Path) -> None:
 
 
 def _foreign_file(folder: Path) -> Path | None:
-    """Return a file of a folder that its manifest does not list, or lists with another size; None: there is none."""
+    """Return a file of a folder that its manifest does not list, or lists with another size; None if there is none."""
     listed: dict[str, int] = {}
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         listed = dict(json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["files"])
@@ -226,13 +226,13 @@ def _flush(path: Path) -> None:
 
 @contextlib.contextmanager
 def as_output_error(path: Path, temporary: Path | None = None) -> Iterator[None]:
-    """Turn the errors of a failed write into a `WriteError` that names `path`, and where space lacks what it needs.
+    """Turn errors of a failed write into a `WriteError` that names `path` and, if space lacks, the space it needs.
 
-    A broken pipe passes unchanged: the reader of stdout went away, which is not our error.
+    A broken pipe passes unchanged: the reader of stdout went away, which is no error of the output.
 
     Args:
         path: the output.
-        temporary: the file or folder that becomes it.
+        temporary: the file or folder that becomes the output.
     """
     try:
         yield
@@ -244,7 +244,7 @@ def as_output_error(path: Path, temporary: Path | None = None) -> Iterator[None]
 
 
 def _named(path: Path, cause: WriteError, size: int) -> WriteError:
-    """Return an error with the name of the output, of which so much is on the disk [bytes]."""
+    """Return an error with the name of the output; `size`: size of its part on disk [bytes]."""
     number, do, room = cause.number, "", 0
     if number == errno.EFBIG:
         do, room = "raise `ulimit -f`, or ", max(resource.getrlimit(resource.RLIMIT_FSIZE)[0], 0)
@@ -257,7 +257,7 @@ def _named(path: Path, cause: WriteError, size: int) -> WriteError:
 
 
 def _free(folder: Path) -> int:
-    """Return how much room is left in the file system of a folder [bytes], as far as it says that."""
+    """Return the free space in the file system of a folder [bytes]; 0 if unknown."""
     import shutil
 
     with contextlib.suppress(OSError):
@@ -266,11 +266,11 @@ def _free(folder: Path) -> int:
 
 
 def size_of(path: Path) -> int:
-    """Return what a file, or the files of a folder, take [bytes]; 0 where they were removed meanwhile."""
+    """Return the size of a file, or of all files of a folder [bytes]; 0 if they were removed meanwhile."""
     try:
         if not path.is_dir():
             return path.stat().st_size
-        with os.scandir(path) as entries:  # in half the time of Path.rglob: caches have a folder for each rank
+        with os.scandir(path) as entries:  # takes half the time of Path.rglob: caches have a folder for each rank
             return sum(size_of(Path(e.path)) if e.is_dir(follow_symlinks=False) else e.stat().st_size for e in entries)
     except OSError:
         return 0

@@ -1,4 +1,4 @@
-"""Values as bytes: one object in place of many, until they are needed, or to be sent to another process."""
+"""Values as bytes: a single object until they are needed, or until another process gets them."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import sys
 from typing import Any, BinaryIO
 
 _PROTOCOL = 5  # arrays are not copied to be written
-_SHORT = 1 << 12  # bytes of a column
+_SHORT = 1 << 12  # size of a short column [bytes]
 
 
 def packed(value: object) -> bytes:
-    """Return a value as bytes, of which `unpacked` makes an equal one."""
+    """Return a value as bytes, from which `unpacked` makes an equal value."""
     content = io.BytesIO()
     pack(value, content)
     return content.getvalue()
 
 
 def pack(value: object, file: BinaryIO) -> None:
-    """Pickle a value; its short columns, of which a rank may have hundreds, as bytes: numpy takes twice as long."""
+    """Pickle a value, with short columns as bytes: a rank may have hundreds, and numpy pickles them half as fast."""
     pickler = pickle.Pickler(file, _PROTOCOL)
     if numpy := sys.modules.get("numpy"):  # else there are no columns
         pickler.dispatch_table = {**copyreg.dispatch_table, numpy.ndarray: _reduced}
@@ -39,4 +39,4 @@ def _reduced(column: Any) -> Any:
 def _column(kind: Any, content: bytes) -> Any:
     import numpy as np
 
-    return np.frombuffer(content, kind).copy()  # a view keeps three times what a few numbers take beside itself
+    return np.frombuffer(content, kind).copy()  # a view of a few numbers would keep three times their memory alive

@@ -1,7 +1,8 @@
-"""The process that the code runs in: whether it is rocpd's own or a host program, and what a fork leaves to its parent.
+"""The current process: whether it is rocpd's own or a host program, and the objects that a fork leaves to its parent.
 
-A forked child has copies of connections, threads and child processes that work in its parent alone: to end them there
-would disturb the parent. What has such things is known by `renew_when_forked` and makes them anew in the child.
+A forked child has copies of connections, threads and child processes that work only in its parent: ending them in the
+child would disturb the parent. Objects that have such copies register by `renew_when_forked` and renew them in the
+child.
 """
 
 from __future__ import annotations
@@ -15,26 +16,26 @@ from weakref import WeakSet
 
 _pid = os.getpid()
 _is_own = False
-_ROWS = 100_000  # objects that come before the collector looks for cycles
+_ROWS = 100_000  # new objects until the collector looks for cycles
 _TRIM, _MMAP = -1, -3  # M_TRIM_THRESHOLD, M_MMAP_THRESHOLD of mallopt
 KEPT = 1 << 29
-"""Memory that is freed is kept in pieces of up to so many bytes."""
+"""Freed memory is kept in pieces of up to this size [bytes]."""
 
 
 class Renewed(Protocol):
-    """An object that works in a forked child as well."""
+    """An object that also works in a forked child."""
 
     def renew(self) -> None:
-        """Be as new, in the child: let go of what is the parent's by `abandon`, without ending it."""
+        """Return to a new state, in the child: `abandon` the parent's objects, without ending them."""
 
 
 _RENEWED: WeakSet[Renewed] = WeakSet()
 
 
 def claim() -> None:
-    """Say that this process is rocpd's own, a command line or a worker; others are programs that use the library.
+    """Mark this process as rocpd's own, a command line or a worker; other processes are programs that use the library.
 
-    Python's collector of cycles then goes by many rows: looking through those that live takes a twentieth of a summary.
+    Python's collector of cycles then runs less often, as scanning live rows takes a twentieth of the time of a summary.
     """
     global _is_own
     _is_own = True
@@ -47,13 +48,13 @@ def is_own() -> bool:
 
 
 def keep_freed(most: int = KEPT) -> None:
-    """Let this process, if it is rocpd's own, use memory again that it freed, which glibc gives back to the system.
+    """Keep freed memory for reuse if this process is rocpd's own; glibc would give it back to the system.
 
-    Pages that come anew take as long as what is done to large columns in them. But what is kept lies in pieces between
-    what is in use.
+    Getting new pages takes as long as the work on large columns in them. But the kept memory lies in pieces between
+    memory in use.
 
     Args:
-        most: larger pieces are given back all the same [bytes].
+        most: larger pieces are given back nevertheless [bytes].
     """
     import ctypes
 
@@ -63,7 +64,7 @@ def keep_freed(most: int = KEPT) -> None:
 
 
 def give_back() -> None:
-    """Let the system have memory that is free between what is in use, where this process is rocpd's own."""
+    """Give freed memory between memory in use back to the system, if this process is rocpd's own."""
     import ctypes
 
     if _is_own and hasattr(library := ctypes.CDLL(None), "malloc_trim"):
@@ -71,36 +72,36 @@ def give_back() -> None:
 
 
 def number() -> int:
-    """Return the number of this process: what was made under another one is a parent's."""
+    """Return the number of this process; objects made under another number belong to a parent."""
     return _pid
 
 
 def renew_when_forked(thing: Renewed) -> None:
-    """Have `thing` renewed in forked children, as long as it lives."""
+    """Have `thing` renewed in forked children, as long as it exists."""
     _RENEWED.add(thing)
 
 
 class Turn:
-    """A lock that one thread holds at a time, as often as it likes; in a forked child nobody does."""
+    """A reentrant lock; in a forked child no thread holds it."""
 
     def __init__(self) -> None:
         self.renew()
         renew_when_forked(self)
 
     def renew(self) -> None:
-        """Let nobody hold it."""
+        """Make the lock free."""
         self._lock = threading.RLock()
 
     def __enter__(self) -> None:
         self._lock.acquire()
 
     def __exit__(self, *_error: object) -> None:
-        with contextlib.suppress(RuntimeError):  # nobody holds it: the block has forked
+        with contextlib.suppress(RuntimeError):  # no thread holds it: the block has forked
             self._lock.release()
 
 
 def abandon(*things: object) -> None:
-    """Let objects that belong to the parent never end in this child, not even when Python ends."""
+    """Keep objects of the parent from ever being finalised in this child, even when Python ends."""
     import ctypes
 
     for thing in things:

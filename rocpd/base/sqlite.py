@@ -1,9 +1,8 @@
-"""SQLite as this package uses it: apsw, in rocpd's own processes set up for many files and threads; its errors.
+"""SQLite for this package: apsw, set up for many files and threads in rocpd's own processes; its errors.
 
-SQLite counts the memory that it takes, under one lock of the process. Reading the schema of a file takes thousands of
-small pieces, so two threads that open files need longer than one does: 1.7 s instead of 1.1 s for 1,000 files, and
-0.6 s where nothing is counted (measured). A host program may limit memory by that count: there it stays. Opens no
-connection.
+SQLite counts its memory under one lock of the process. Reading the schema of a file takes thousands of small pieces of
+memory, so two threads that open files take longer than one: 1.7 s instead of 1.1 s for 1,000 files, and 0.6 s without
+counting (measured). A host program may limit memory by that count: there the counting stays. Opens no connection.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from collections.abc import Iterator
 
 from rocpd.base import ViewTextError, WriteError, process
 
-_IS_FIRST = "apsw" not in sys.modules  # else others may be at work with it, in other threads, too
+_IS_FIRST = "apsw" not in sys.modules  # else other code may be using it, perhaps in other threads
 
 import apsw  # noqa: E402
 
@@ -29,9 +28,9 @@ _REFUSED = {apsw.SQLITE_IOERR_WRITE, apsw.SQLITE_IOERR_FSYNC, apsw.SQLITE_IOERR_
 
 
 def _count_no_memory() -> None:
-    """Let SQLite not count its memory, so that limits of memory have no effect.
+    """Stop SQLite from counting its memory, so that limits of memory have no effect.
 
-    It has to be said before SQLite is set up, which importing apsw does; so it is set up again.
+    This is possible only before SQLite is initialised, which importing apsw does; so it is initialised again.
     """
     apsw.shutdown()
     try:
@@ -47,7 +46,7 @@ if process.is_own() and _IS_FIRST and apsw.using_amalgamation:  # else Python's 
 
 @contextlib.contextmanager
 def naming_view(name: str) -> Iterator[None]:
-    """Turn what SQLite says about the text of a view of ours into an error that names its file.
+    """Turn SQLite's error about the text of one of rocpd's views into an error that names its file.
 
     Raises:
         ViewTextError: SQLite refuses the text.
@@ -63,7 +62,7 @@ def writing(connection: apsw.Connection) -> Iterator[None]:
     """Turn SQLite's errors of a write that the system refused into a `WriteError`, to which outputs add their name.
 
     Args:
-        connection: to what is written, and perhaps also to what is read, whose errors pass.
+        connection: connection to the written file, and perhaps to files that are read, whose errors pass.
     """
     try:
         yield

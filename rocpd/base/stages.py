@@ -1,4 +1,4 @@
-"""How long work still takes that goes on: by its pace, and over the stages of a command, each with its cost."""
+"""Estimates the remaining time of running work: by its pace, and over the stages of a command with their costs."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from rocpd.base import Progress, frozen
 Item = TypeVar("Item")
 
 _KEPT = 2  # times as fast as expected: a pass over ranks found a part of its answers kept
-_GRAPHS = 0.4  # of reading graphs, where a part is kept
-_DOUBT_S = 0.4  # of work says half of how fast a machine is
-_END_S = 0.2  # that a process takes to end
-_SURE = 0.25  # of a stage says at which pace it goes on: its first part took what processes need to start
+_GRAPHS = 0.4  # of the time of reading graphs, where a part is kept
+_DOUBT_S = 0.4  # seconds of work, after which the measured speed of the machine counts half
+_END_S = 0.2  # seconds that a process takes to end
+_SURE = 0.25  # of a stage, after which its pace counts fully: the first part includes the start of processes
 
 
 class Stage(enum.Enum):
@@ -36,13 +36,13 @@ class Stage(enum.Enum):
 
 @frozen
 class Cost:
-    """The time that one core was measured to take for one of a stage.
+    """The measured time of one core for one unit of a stage.
 
     Args:
-        per_rank: for each rank, whatever its size [ms].
-        per_megabyte: for each megabyte of files [ms].
-        is_shared: cores share it, rank by rank.
-        before: what comes first, whatever the amount: reading rows.
+        per_rank: time for each rank, regardless of its size [ms].
+        per_megabyte: time for each megabyte of files [ms].
+        is_shared: cores share the work, rank by rank.
+        before: cost of the work that comes first, regardless of the amount: reading rows.
     """
 
     per_rank: float
@@ -51,13 +51,13 @@ class Cost:
     before: Cost | None = None
 
     def seconds(self, ranks: int, size: float, cores: int, amount: float = 1) -> float:
-        """Return how long a stage takes [s].
+        """Return the duration of a stage [s].
 
         Args:
-            ranks: how many there are.
-            size: of all their files [bytes].
-            cores: that share the work.
-            amount: how many of the stage there are.
+            ranks: number of ranks.
+            size: size of all their files [bytes].
+            cores: number of cores that share the work.
+            amount: number of units of the stage.
         """
         seconds_each = (self.per_rank * ranks + self.per_megabyte * size / 1e6) / 1e3
         first = self.before.seconds(ranks, size, 1) if self.before else 0.0
@@ -75,21 +75,21 @@ COSTS = {
     Stage.REPLAYS: Cost(0.0, 0.75),
     Stage.CAUSES: Cost(0.0, 0.6),
 }
-"""By jobs of 16 to 256 ranks on two cores."""
+"""Measured on jobs of 16 to 256 ranks on two cores."""
 
 _ONLY_BEFORE = dict.fromkeys((Stage.READING, Stage.ANEW), (Stage.FIRST,))
-"""A stage -> those that come no more once it is over."""
+"""A stage -> stages that no longer come once it is over."""
 
 
 class Pace:
-    """How long work takes that is still to be done, if it goes on as the second half of what is done.
+    """The remaining time of work, if it goes on at the pace of the second half of the work done.
 
-    What began the work, such as starting processes, went at a pace of its own.
+    The beginning of the work, such as starting processes, has a different pace.
 
     Args:
-        start: when the work began [s]; a report that nothing is done yet begins anew: it was preparation.
-        at_once: how much is under way at a time: so much is done before a pace is measured; until then the rest of what
-            is under way counts as half done.
+        start: time when the work began [s]; a report that nothing is done yet restarts it: that was preparation.
+        at_once: amount that is under way at a time: a pace is measured after so much is done; until then the other work
+            under way counts as half done.
     """
 
     def __init__(self, start: float, at_once: int) -> None:
@@ -98,14 +98,14 @@ class Pace:
         self._total = 0
 
     def update(self, done: int, total: int, now: float) -> None:
-        """Take in how much is done, of how much, at a time [s]."""
+        """Note the amount that is done, and the total amount, at a time [s]."""
         self._total = total
         if not done:
             self._course.clear()
         self._course.append((now, done))
 
     def left(self, now: float) -> float | None:
-        """Return how long it still takes at a time [s]; None: nothing is done yet.
+        """Return the remaining time at a time [s]; None: nothing is done yet.
 
         >>> pace = Pace(0.0, at_once=2)
         >>> pace.left(9.0) is None
@@ -131,7 +131,7 @@ class Pace:
 
 @dataclass(eq=False)
 class _Planned:
-    """A stage: how long it is expected to take, and how long it took without the stages that are part of it [s]."""
+    """A stage: its expected duration, and the time spent on it, without the stages that are part of it [s]."""
 
     expected: float
     at_once: int
@@ -145,22 +145,22 @@ class _Planned:
         self.pace = Pace(0.0, self.at_once)
 
     def step(self, done: int, of: int) -> None:
-        """Take in how much of it is done."""
+        """Note the amount of the stage that is done."""
         self.pace.update(done, of, self.took)
         self.share = done / of if done == of or done > self.at_once else 0.0
 
     @property
     def expected_so_far(self) -> float:
-        """How long what is done of it was expected to take [s]."""
+        """Expected duration of the part that is done [s]."""
         return self.expected * (1.0 if self.is_over else self.share)
 
     @property
     def is_kept(self) -> bool:
-        """Whether a part of what is done was kept, by how quick it was."""
+        """Whether a part of its answers was kept, judged by its speed."""
         return self.may_be_kept and self.took * _KEPT < self.expected_so_far
 
     def left(self, slowness: float) -> float:
-        """Return how long it still takes, where work takes so many times as long as expected [s]."""
+        """Return the remaining time of the stage [s], if work takes `slowness` times as long as expected."""
         if self.is_over:
             return 0.0
         if not self.share:
@@ -170,18 +170,18 @@ class _Planned:
 
 
 class Stages:
-    """Reports how far a command is: (time that it took, time that it takes in all), in milliseconds.
+    """Reports the progress of a command: (elapsed time, estimated total time), in milliseconds.
 
-    A stage that goes on is judged by its own pace, once a quarter is done. Those that come take what they were measured
-    to take, by how much slower the others went here than where that was measured. A stage that was answered from what
-    is kept says nothing about that, and those that follow it may be kept in part: they don't make the rest shorter.
-    What is not planned, or comes again, is part of the stage around it.
+    A running stage is judged by its own pace, once a quarter is done. Later stages are expected to take their measured
+    time, multiplied by the slowness of the finished ones on this machine. A stage that was answered from kept results
+    does not count for that, and later stages may be kept in part: they don't make the rest shorter. A stage that is not
+    planned, or comes again, is part of the stage around it.
 
     Args:
-        report: called with how far it is; None: nobody asks.
-        planned: stage -> how many of it there are.
-        seconds: returns how long so many of a stage were measured to take [s].
-        at_once: how much of a stage that cores share is under way at a time.
+        report: called with the progress; None: no report.
+        planned: stage -> its amount.
+        seconds: returns the measured duration of an amount of a stage [s].
+        at_once: amount of a shared stage that is under way at a time.
         clock: returns the time [s].
     """
 
@@ -206,14 +206,14 @@ class Stages:
             self._plan[stage] = _Planned(self._seconds(stage, amount), self._at_once if is_pass else 1, is_pass)
 
     def know_blame(self) -> None:
-        """Take it that analyses know what replays of the job say: who replays it makes it anew, if anybody does."""
+        """Note that analyses know the results of replays of the job: later stages replay it anew if they need it."""
         self._skip(Stage.BLAME)
         if self._plan.keys() & {Stage.REPLAYS, Stage.CAUSES}:
             self._expect(Stage.ANEW)
             self._expect(Stage.GRAPHS, _GRAPHS)
 
     def leave(self) -> None:
-        """Report no more: what was to be done is done, or has failed."""
+        """Stop reporting: the work is done, or has failed."""
         self._report = None
 
     def _skip(self, *stages: Stage) -> None:
@@ -222,7 +222,7 @@ class Stages:
                 self._plan.pop(stage, None)
 
     def each(self, stage: Stage, items: Iterable[Item], of: int) -> Iterator[Item]:
-        """Yield the items that a stage consists of, and report each that is done.
+        """Yield the items of a stage, and report each that is done.
 
         >>> now, seen = [0.0], []
         >>> costs = lambda _, of: 2.0 * of
@@ -239,7 +239,7 @@ class Stages:
 
     @contextlib.contextmanager
     def during(self, stage: Stage, amount: float = 0) -> Iterator[_Planned | None]:
-        """Report the begin and the end of a stage; `amount` is how many of it there are, where that is known now."""
+        """Report the begin and the end of a stage; `amount`: its amount, if known now."""
         planned = self._begin(stage, amount)
         try:
             yield planned
@@ -252,14 +252,14 @@ class Stages:
                 self._tell()
 
     def step(self, planned: _Planned | None, done: int, of: int) -> None:
-        """Report how much of a stage is done."""
+        """Report the amount of a stage that is done."""
         if planned:
             self._pass()
             planned.step(done, of)
             self._tell()
 
     def _begin(self, stage: Stage, amount: float) -> _Planned | None:
-        """Return a stage that begins; None: it is not planned, or has begun before."""
+        """Begin a stage and return it; None: it is not planned, or has begun before."""
         planned = self._plan.get(stage)
         if planned is None or planned.has_begun:
             return None
@@ -275,7 +275,7 @@ class Stages:
         return stage in self._plan and self._plan[stage].has_begun
 
     def _pass(self) -> None:
-        """Take the time since the last report for the stage that goes on, without those that it is part of."""
+        """Add the time since the last report to the innermost running stage."""
         now = self._clock()
         if self._open:
             self._open[-1].took += now - self._last
@@ -289,7 +289,7 @@ class Stages:
             self._report(round(passed * 1000), round((passed + left) * 1000))
 
     def _slowness(self) -> float:
-        """Return how many times as long as expected the work takes here, by what is done of it."""
+        """Return the ratio of actual to expected time of the work that is done."""
         known = [each for each in self._plan.values() if each.expected_so_far]
         new = [each for each in known if not each.is_kept]
         took, expected = sum(each.took for each in new), sum(each.expected_so_far for each in new)
@@ -298,11 +298,11 @@ class Stages:
 
 
 class InTurn:
-    """Reports what is done one after the other as one; what is to come takes as long as the mean of the others.
+    """Reports works done one after the other as one; each later work is expected to take the mean time of the others.
 
     Args:
-        report: called with (time that passed, time that all takes) [ms]; None: nobody asks.
-        count: how many there are.
+        report: called with (elapsed time, estimated total time) [ms]; None: no report.
+        count: number of works.
     """
 
     def __init__(self, report: Progress | None, count: int) -> None:
@@ -311,7 +311,7 @@ class InTurn:
 
     @contextlib.contextmanager
     def __call__(self) -> Iterator[Progress | None]:
-        """Yield what is called while the next one is done; None: nobody asks.
+        """Yield the function for reports of the next work; None: no report.
 
         >>> seen = []
         >>> in_turn = InTurn(lambda done, of: seen.append((done, of)), 2)

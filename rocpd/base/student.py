@@ -1,4 +1,4 @@
-"""Student's t distribution: how far a mean of few values strays by chance. Numbers alone, no numpy."""
+"""Student's t distribution: the chance deviation of a mean of few values. Plain numbers, no numpy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ def student_quantile(probability: float, freedom: int) -> float:
     """Return the quantile of Student's t distribution, by bisection of its distribution function.
 
     Args:
-        probability: of values up to the quantile, above 0 and below 1.
+        probability: probability of values up to the quantile, above 0 and below 1.
         freedom: degrees of freedom, at least 1.
 
     >>> round(student_quantile(0.975, 9), 3), round(student_quantile(0.025, 1), 2)
@@ -28,10 +28,10 @@ def student_quantile(probability: float, freedom: int) -> float:
 def survival(t: float, freedom: int) -> float:
     """Return P(T >= t) of Student's t distribution: Abramowitz and Stegun, 26.7.3 and 26.7.4.
 
-    Right to some 1e-15, so that smaller probabilities are rounding.
+    Exact to about 1e-15, so that smaller probabilities are rounding errors.
 
     Args:
-        t: how many standard errors the estimate is from the mean.
+        t: distance of the estimate from the mean, in standard errors.
         freedom: degrees of freedom, at least 1.
 
     >>> round(survival(2.262, 9), 3), survival(0.0, 4)

@@ -1,8 +1,8 @@
-"""Texts that files hold: shown so that they steer no terminal, reorder no line and end none; and the JSON in them.
+"""Texts in files: shown so that they cannot control a terminal, reorder a line or end it; and the JSON in them.
 
-Everything that a person reads passes here, twice: writers show what a cell, a heading or a note holds on one line, and
-all that the command line writes goes through a `VisibleStream`, so that what a writer forgets steers nothing. Data in
-files and pipes stays as it is.
+Every text for people passes through here, twice: writers put a cell, a heading or a note on one line, and all output of
+the command line goes through a `VisibleStream`, which catches texts that a writer forgot. Data in files and pipes stays
+as it is.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _IN_LINES = {code: text for code, text in _SHOWN.items() if chr(code) not in "\n
 
 
 def visible(text: str) -> str:
-    """Return a text on one line, with control characters and those that turn the direction of writing made visible.
+    """Return a text on one line, with control characters and those that change the direction of writing made visible.
 
-    So are halves of characters, which stand for the bytes of a file's name that are no UTF-8.
+    Halves of characters, which stand for bytes of a file name that are no UTF-8, are made visible, too.
 
     >>> visible("a\\nb"), visible("\\x1b[31mred"), visible("\\u202egpj.exe"), visible("\\udcff.db")
     ('a\\\\nb', '\\\\e[31mred', '\\\\u202egpj.exe', '\\\\udcff.db')
@@ -33,7 +33,7 @@ def visible(text: str) -> str:
 
 
 def visible_lines(text: str) -> str:
-    """Return a text as `visible` does, but for its ends of lines and tabulators."""
+    """Return a text as `visible` does, except for line ends and tabs."""
     return text.translate(_IN_LINES)
 
 
@@ -41,12 +41,12 @@ _COLOURS = re.compile(r"(\x1b\[[0-9;]*m)")
 
 
 class VisibleStream:
-    """A stream as people read it: whatever writes to it, of control characters ends of lines and tabulators pass alone.
+    """A stream for people: of control characters only line ends and tabs pass.
 
-    All that the command line writes goes through one; what is data goes to the stream that `as_data` returns.
+    All output of the command line goes through one; data goes to the stream that `as_data` returns.
 
     Args:
-        stream: where to.
+        stream: the underlying stream.
         has_colours: let colours pass, too.
     """
 
@@ -65,7 +65,7 @@ class VisibleStream:
             self.write(line)
 
     def data(self) -> TextIO:
-        """Return where data goes: here on a terminal, else the stream itself."""
+        """Return the stream for data: this one on a terminal, else the underlying stream."""
         return self if self._stream.isatty() else self._stream  # type: ignore[return-value]
 
     def _shown(self, text: str) -> str:
@@ -80,12 +80,12 @@ class VisibleStream:
 
 
 def as_data(out: TextIO) -> TextIO:
-    """Return where data that people may see goes: as it is, but for a terminal, which shows control characters."""
+    """Return the stream for data, which passes unchanged except on a terminal, where control characters are shown."""
     return out.data() if isinstance(out, VisibleStream) else out
 
 
 def json_object(text: object) -> dict[str, Any] | None:
-    """Return the JSON object in a text; None where there is none: other JSON, damaged, or nested too deeply.
+    """Return the JSON object in a text; None if it is other JSON, damaged, or nested too deeply.
 
     >>> json_object('{"a": 1}'), json_object("[1]"), json_object("{")
     ({'a': 1}, None, None)
@@ -95,7 +95,7 @@ def json_object(text: object) -> dict[str, Any] | None:
 
 
 def json_value(text: object) -> Any:
-    """Return what the JSON in a cell says; None where it is none, damaged, or nested too deeply.
+    """Return the value of the JSON in a cell; None if it is no JSON, damaged, or nested too deeply.
 
     >>> json_value("[1]"), json_value("["), json_value("[" * 100_000), json_value(3)
     ([1], None, None, None)

@@ -17,7 +17,7 @@ from pathlib import Path
 from rocpd.base import OutputError, UsageError, WriteError, bytes_text, evidence, frozen, leftovers
 
 MANIFEST = ".rocpd-manifest.json"
-"""The file in a folder output that lists what rocpd wrote there."""
+"""The file in a folder output that lists the files written there by rocpd."""
 
 finished: deque[Path] = deque(maxlen=1000)
 """The latest outputs of this process; an interrupted command reports that its completed outputs stay."""

@@ -291,7 +291,7 @@ class MetricSums:
 
     @property
     def window(self) -> float | None:
-        """The mean of `Calculated.windows`; None where unknown, or where it does not matter."""
+        """The mean of `Calculated.windows`; None if it is unknown, or does not matter."""
         total, count = self.windows
         return total / count if count else None
 

@@ -269,7 +269,7 @@ class Activity:
 
     Args:
         course: row of its activity at any time.
-        cause, what: of each row, as in `AgentTime`.
+        cause, what: for each row, see `AgentTime`.
     """
 
     course: Course

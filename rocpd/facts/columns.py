@@ -234,7 +234,7 @@ def find_rows(keys: Ints, wanted: Ints) -> tuple[Ints, Flags]:
 
 
 def look_up(known: Mapping[int, int], ids: Ints) -> Ints:
-    """Return `known[id]` for each id, NULL where it is not known; meant for few known ids among many distinct ones."""
+    """Return `known[id]` for each id, NULL if it is unknown; meant for few known ids among many distinct ones."""
     values = np.fromiter(known.values(), np.int64, len(known))
     rows, is_known = find_rows(np.fromiter(known, np.int64, len(known)), ids)
     result = np.full(len(ids), NULL)
@@ -609,7 +609,7 @@ def _packed(read: Callable[[], list[Row]], first: int, select: Select) -> tuple[
 
 
 def _whole(name: str) -> str:
-    """Return SQL for a real as a whole number; `NULL` where it is not whole."""
+    """Return SQL for a real as a whole number; `NULL` if it is not whole."""
     column = quote_name(name)
     return f"CASE WHEN {column} = CAST({column} AS INTEGER) THEN CAST({column} AS INTEGER) ELSE {NULL} END"
 

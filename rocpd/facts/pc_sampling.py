@@ -46,7 +46,7 @@ _TYPE, _REASON = "TYPE_", "NOT_ISSUED_REASON_"
 
 
 def instruction_type(value: object) -> int | None:
-    """Return the number of a kind of instruction, from its number or name; None where it is not known.
+    """Return the number of a kind of instruction, from its number or name; None if it is unknown.
 
     >>> instruction_type("ROCPROFILER_PC_SAMPLING_INSTRUCTION_TYPE_LDS"), instruction_type(1), instruction_type("?")
     (5, 1, None)
@@ -55,7 +55,7 @@ def instruction_type(value: object) -> int | None:
 
 
 def stall_reason(value: object) -> int | None:
-    """Return the number of a reason to wait, from its number or name; None where it is not known.
+    """Return the number of a reason to wait, from its number or name; None if it is unknown.
 
     >>> stall_reason("WAITCNT"), stall_reason(True)
     (3, None)

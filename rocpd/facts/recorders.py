@@ -44,7 +44,7 @@ class TraceProfiler:
     how: Mapping[Recordable, str]
 
     def missing(self, what: str, recordable: Recordable) -> str:
-        """Return a sentence that says what is missing, with the way to record it if the profiler can.
+        """Return a sentence with the missing data, and the way to record it if the profiler can.
 
         >>> RECORDERS["rpd"].missing("no clocks are sampled", Recordable.CLOCKS)
         'no clocks are sampled'

@@ -237,7 +237,7 @@ class RankRegions(NamedTuple):
         start, end: [ns].
         name: number in `Names`: the message of a marker, the function of other regions.
         category: number in `Names`.
-        stack: stack id by which it may launch operations, `NULL` where it launches none.
+        stack: stack id by which it may launch operations, `NULL` if it launches none.
         id: id of its row.
     """
 

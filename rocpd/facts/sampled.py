@@ -1,6 +1,6 @@
 """The meaning of sampled values: sentinels for no value, values that accumulate, and units.
 
-AMD-SMI writes the largest number of a type where it knows no value: https://rocm.docs.amd.com/projects/amdsmi. Samplers
+AMD-SMI writes the largest number of a type for an unknown value: https://rocm.docs.amd.com/projects/amdsmi. Samplers
 of rocprofiler-systems share a track between GPUs, and an event between several values of a GPU.
 """
 

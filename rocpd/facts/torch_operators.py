@@ -40,7 +40,7 @@ class TorchOperators:
         names: name of each.
         sizes: texts of the sizes of its inputs, None where they were not recorded.
         values: texts of the inputs that are no tensors, None where they were not recorded.
-        sequence: its sequence number, None where it has none.
+        sequence: its sequence number, None if it has none.
         start, end: [ns].
         thread: id.
         nesting: nesting of the operators.

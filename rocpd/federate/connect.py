@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from distributed import Client
 
 _LEFT_OUT = "left out: "
-_LONG_S = 0.005  # to identify a file: it takes 2 ms where it is in the page cache
+_LONG_S = 0.005  # to identify a file: takes 2 ms for a file in the page cache
 
 Inputs: TypeAlias = source.Input | Iterable[source.Input] | None
 Workers: TypeAlias = "Client | Executor | str | None"

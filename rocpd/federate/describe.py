@@ -264,7 +264,7 @@ _STREAMED = ("rocpd_pmc_event", "streamed")
 
 
 def _doubtful(reader: RankReader) -> dict[tuple[str, str], int]:
-    """Return (table, what its rows lack) -> number of such rows; for counter values, the number of streamed ones."""
+    """Return (table, problem of its rows) -> number of such rows; for counter values, the number of streamed ones."""
     conditions, tables = {}, reader.rank.tables
     for base in SPANS:
         if {"start", "end"} <= set(tables.get(base, ())):

@@ -168,7 +168,7 @@ class Federation:
         """Do `work` for each rank, on all cores where that is faster; yield the answers in rank order.
 
         Args:
-            work: a module-level function or a `functools.partial` of one; it and what it returns can be pickled.
+            work: a module-level function or a `functools.partial` of one; it and its result can be pickled.
             brief_bytes: size of a file below which the work takes less time than opening it in another process.
 
         Raises:

@@ -229,7 +229,7 @@ class Job:
 
         Args:
             tables: rank number -> its tables, with the rows that count.
-            work: a module-level function or a `functools.partial` of one; it and what it returns can be pickled.
+            work: a module-level function or a `functools.partial` of one; it and its result can be pickled.
             brief_bytes: size of files below which the work takes less time than opening them in another process.
 
         Raises:

@@ -20,7 +20,7 @@ class Limits:
 
     Args:
         small_bytes: a job whose files are smaller in total [bytes] is read attached: that takes as long as planning.
-        indexed_bytes: a single file that is smaller [bytes] is read attached, even where it is indexed: importing the
+        indexed_bytes: a single file that is smaller [bytes] is read attached, even if it is indexed: importing the
             planner and DuckDB takes 0.2 s.
         kept_bytes: facts derived of ranks are kept where files are on average at least this large [bytes]: writing
             them takes 14 ms a rank; with 64 files of 0.6 MB three later commands save that time, with files of 36 MB

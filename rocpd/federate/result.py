@@ -100,7 +100,7 @@ class Cursor(Rows):
     Nothing refers back to a cursor: one that is abandoned half-read is closed at once, not by the garbage collector.
     """
 
-    def __init__(  # noqa: PLR0913 (a statement, what it runs on, and how its errors read)
+    def __init__(  # noqa: PLR0913 (a statement, its connection, and the form of its errors)
         self,
         connection: apsw.Connection,
         sql: str,
@@ -266,7 +266,7 @@ def _did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str | None
 
 
 class Result:
-    """The rows of one statement: iterate it, or turn it into what you need.
+    """The rows of one statement, to iterate or to convert.
 
     Iterating streams rows. `fetchall`, `df`, `arrow`, `polars` and `show` read all rows once and keep them. Shown in a
     notebook or at the prompt, it reads its first rows only.

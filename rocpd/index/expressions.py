@@ -136,7 +136,7 @@ _PARTS: dict[type[exp.Expr], frozenset[str]] = {
     exp.Case: frozenset(("this", "ifs", "default")),
     exp.Cast: frozenset(("this", "to")),
     exp.Count: frozenset(("this", "expressions", "big_int")),  # the type of the number in other databases
-    exp.Div: frozenset(("this", "expression", "typed", "safe")),  # what `/` means in SQLite; `_arithmetic` says it
+    exp.Div: frozenset(("this", "expression", "typed", "safe")),  # the meaning of `/` in SQLite, see `_arithmetic`
     exp.DPipe: frozenset(("this", "expression", "safe")),
 }
 """The parts that a node may have; any other part that sqlglot gives it would be lost."""

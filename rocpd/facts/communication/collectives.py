@@ -5,7 +5,7 @@ on every other, counted over the whole trace, regardless of the window. The comm
 it by a word that all ranks share. An address is meaningful in its own process only, and kernels whose calls were not
 traced have no communicator: these are divided by stream, and their groups are inferred:
 
-1. Candidates are agents that ran equally many kernels of the name, for communicators of equal size where it is known.
+1. Candidates are agents that ran equally many kernels of the name, for communicators of equal size, if it is known.
    Among several communicators with equal numbers, the i-th that an agent started with is the i-th of the others.
 2. On one clock, members run at the same time, in nine of ten collectives: a barrier has all of them inside. They also
    end together, while groups with equal work end apart, by as much as one of them was late. Groups that end as close to
@@ -73,7 +73,7 @@ class Channel:
     Args:
         name: name of the kernel.
         rank, agent: where the kernels ran; `agent` may be `NULL`.
-        communicator: name of the communicator in all ranks; None where it has a different one in each rank.
+        communicator: name of the communicator in all ranks; None if it has a different one in each rank.
         size: number of ranks of the communicator, None where unknown.
         start, end, stream: of all kernels, regardless of window and filters [ns of the rank's clock].
         numbers: numbers of the kernels that count: they are in the window and pass the filters.
@@ -323,7 +323,7 @@ def _joined(by_clock: Sequence[Sequence[Group]], size: int | None) -> list[Group
 
 
 def _fitting(parts: Sequence[Group], groups: Sequence[Sequence[Group]], size: int | None) -> dict[int, int]:
-    """Return part -> its group on other clocks, for the parts of one clock; without parts where it isn't clear."""
+    """Return part -> its group on other clocks, for the parts of one clock; without parts if it isn't clear."""
     if not groups:
         return {}
     distance = np.full((len(parts), len(groups)), np.inf)

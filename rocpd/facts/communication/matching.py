@@ -186,7 +186,7 @@ class Rejoining:
 
 
 def _may_communicate(channel: Channel, other: Channel) -> bool:
-    """Whether both run collectives, or one may send what the other receives."""
+    """Whether both run collectives, or one may send data that the other receives."""
     if channel.role is None or other.role is None:
         return channel.role is other.role
     ways = {channel.role.direction, other.role.direction}

@@ -1,6 +1,6 @@
 """Identifies the ranks of a file: GUID, tables, columns and process of each.
 
-Reads metadata only, never events. Goes by what a file holds, not by what its version should have.
+Reads metadata only, never events. Goes by the content of a file, not by the content that its version should have.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class StoredWindow:
 
     @classmethod
     def read(cls, metadata: Iterable[tuple[str, str]]) -> StoredWindow | None:
-        """Return the window that metadata rows (tag, value) name; None without one, or where it is damaged."""
+        """Return the window that metadata rows (tag, value) name; None if there is none, or it is damaged."""
         for tag, value in metadata:
             if tag == TAG:
                 try:
@@ -129,7 +129,7 @@ class Rank:
         notes: notes on values in the file that are not usable, and count as not given.
         keyless: base names of tables whose `id` is no primary key: an id may occur twice.
         by_id: base names of tables whose `id` is the rowid.
-        window: the window whose rows the file holds, where it was merged from a window.
+        window: the window whose rows the file holds, if it was merged from a window.
         clock: name of the clock of its times, such as `CLOCK_REALTIME`; None where the file does not say.
         source: digest of the trace that it was imported from; other ranks may have the same; None: not imported.
     """

@@ -257,7 +257,7 @@ def _raw(path: Path) -> Iterator[apsw.VFSFile]:
 
 
 def _check_last_page(path: Path, header: bytes) -> None:
-    """Refuse a file that was cut within its last page: SQLite would silently read zeros for what is missing."""
+    """Refuse a file that was cut within its last page: SQLite would silently read the missing part as zeros."""
     page = int.from_bytes(header[16:18], "big")
     page = 65536 if page == 1 else page
     if page and _size(path) % page:

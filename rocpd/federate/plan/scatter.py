@@ -45,7 +45,7 @@ class Sorting:
         order = tree.args.get("order")
         terms = tuple(order.expressions) if order else ()
         for term in terms:
-            # In SQLite NULLs come first in ascending order; sqlglot prints only what differs from that.
+            # In SQLite NULLs come first in ascending order; sqlglot prints only other orders.
             if bool(term.args.get("nulls_first")) == bool(term.args.get("desc")):
                 raise Unfaithful("NULLS FIRST or LAST")
         limit, offset = tree.args.get("limit"), tree.args.get("offset")

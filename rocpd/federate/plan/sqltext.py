@@ -1,7 +1,7 @@
 """Parses statements with sqlglot, and prints trees as SQL.
 
 A statement is taken apart only if printing the entire tree returns the user's own words. Otherwise it is left alone: a
-parser that knows another dialect better than SQLite must not change what a statement means.
+parser that knows another dialect better than SQLite must not change the meaning of a statement.
 """
 
 from __future__ import annotations

@@ -183,7 +183,7 @@ Work: TypeAlias = Callable[[RankReader], Any]
 
 @frozen
 class Works:
-    """Several works on one rank as one work, which returns their answers in order; they share what they read.
+    """Several works on one rank as one work, which returns their answers in order; they share the data read.
 
     Args:
         works: each as `map_ranks` takes it. An exception that a work raises is its answer.

@@ -115,7 +115,7 @@ class _Pending(Generic[Task]):
             self._outcome.put((False, error))
 
     def result(self) -> Any:
-        """Wait for the answer and return it once, or raise what `work` raised.
+        """Wait for the answer and return it once, or raise the error of `work`.
 
         Raises:
             ClosedError: in a forked child, which does not have these threads.

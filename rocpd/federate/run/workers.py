@@ -47,7 +47,7 @@ class Workers:
 
     Args:
         count: number of processes.
-        here: this process, where it is one of them; None: all are other processes.
+        here: this process, if it is one of them; None: all are other processes.
     """
 
     def __init__(self, count: int, here: Here | None = None) -> None:

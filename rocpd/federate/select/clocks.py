@@ -439,7 +439,7 @@ class _Corridors:
         most[first, second], most[second, first] = high, -low
         for between in range(count):
             np.minimum(most, most[:, between, None] + most[None, between], out=most)
-        wrong = np.flatnonzero(most.diagonal() < -1)  # ns: what rounding does
+        wrong = np.flatnonzero(most.diagonal() < -1)  # ns: the error of rounding
         if len(wrong):
             raise ContradictionError(int(wrong[0]), int(most[wrong[0]].argmin()))
         return most

@@ -378,7 +378,7 @@ def _ran_together(by_machine: Sequence[Domain], of_day: Collection[int]) -> bool
 
 
 class _Lines(NamedTuple):
-    """The lines of machines, or why there are none; the clocks that were set, and the numbers of those without a line."""
+    """The lines of machines, or why there are none; the clocks that were set, and numbers of those without a line."""
 
     lines: Sequence[ClockLine | None] = ()
     jumps: Sequence[str] = ()

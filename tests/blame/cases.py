@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 from tests.blame.files import write
-from tests.blame.generator import Job, Plant, Shape, Truth, truths
+from tests.blame.generator import Job, Plant, Shape, Truth, played, truths
 
 LAYOUTS = {
     "dp": Shape(),
@@ -158,15 +159,19 @@ CASES: Mapping[str, Case] = {
 
 @dataclass(frozen=True)
 class Made:
-    """A case that has run: its files by rank, what happened, and what each planted cause costs."""
+    """A case that has run: its files by rank, and what happened."""
 
     case: Case
     files: tuple[Path, ...]
     job: Job
-    truths: tuple[Truth, ...]
+
+    @cached_property
+    def truths(self) -> tuple[Truth, ...]:
+        """What each planted cause costs: few tests ask, and each plant is another job."""
+        return truths(self.job)
 
 
 def made(case: Case, folder: Path) -> Made:
     """Run a case and write its files."""
-    job = Job(case.shape, case.plants)
-    return Made(case, write(job, folder), job, truths(job))
+    job = played(case.shape, case.plants)
+    return Made(case, write(job, folder), job)

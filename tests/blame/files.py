@@ -4,6 +4,7 @@ and the contract's tables.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sqlite3
 from collections.abc import Iterable, Mapping
@@ -17,6 +18,8 @@ from tests.blame.generator import STREAMS, Call, Job, Rank
 _TABLES = Path(__file__).parents[2] / "rocpd" / "schema" / "sql" / "tables"
 _OPTIONAL = {"basic_block", "disassembly_data", "gpu_pc_sample", "memory_access", "memory_message", "memory_page"}
 _OPTIONAL |= {"pc_sampling"}
+_GUID = "00000000-0000-7a00-8b00-000000000000"
+"""In place of that of a rank, which is as long."""
 _AFTER = 50_000_000  # from the last call to the end of the process [ns]
 _HOUR = 3_600 * 10**9
 
@@ -40,9 +43,17 @@ def _clock(seed: int, node: int) -> tuple[int, float]:
 
 
 @cache
-def _tables() -> str:
+def _empty_file() -> bytes:
+    """Return the content of a file without rows: making the tables takes as long as filling them."""
     names = sorted(path for path in _TABLES.glob("*.sql") if path.stem.removeprefix("rocpd_") not in _OPTIONAL)
-    return "\n".join(path.read_text("utf-8") for path in names)
+    text = "\n".join(path.read_text("utf-8") for path in names)
+    with contextlib.closing(sqlite3.connect(":memory:")) as connection:
+        connection.executescript(text.replace("{{uuid}}", _suffix_of(_GUID)).replace("{{guid}}", _GUID))
+        return connection.serialize()
+
+
+def _suffix_of(guid: str) -> str:
+    return "_" + guid.replace("-", "_")
 
 
 class _File:
@@ -51,7 +62,7 @@ class _File:
     def __init__(self, job: Job, rank: Rank) -> None:
         self._job, self._rank, self._node = job, rank, job.shape.node(rank.number)
         self._guid = f"{job.shape.seed:08x}-{rank.number:04x}-7a00-8b00-{1 + self._node:012x}"
-        self._suffix = "_" + self._guid.replace("-", "_")
+        self._suffix = _suffix_of(self._guid)
         self._nid, self._pid = 100 + self._node, 300 + rank.number
         self._gpu = 1 + job.shape.on_node(self._node).index(rank.number)
         self._strings: dict[str, int] = {}
@@ -74,9 +85,10 @@ class _File:
                 stream_id=operation.stream, start=self._shown(operation.start), end=self._shown(operation.end),
                 private_segment_size=0, group_segment_size=0, **sizes, region_name_id=self._string(""), event_id=event,
             )  # fmt: skip
+        content = _empty_file().replace(_suffix_of(_GUID).encode(), self._suffix.encode())
+        path.write_bytes(content.replace(_GUID.encode(), self._guid.encode()))
         connection = sqlite3.connect(path)
         connection.execute("PRAGMA synchronous = OFF")
-        connection.executescript(_tables().replace("{{uuid}}", self._suffix).replace("{{guid}}", self._guid))
         for table, rows in self._rows.items():
             names, marks = ", ".join(f'"{name}"' for name in rows[0]), ", ".join("?" * len(rows[0]))
             sql = f'INSERT INTO "rocpd_{table}{self._suffix}" ({names}) VALUES ({marks})'

@@ -10,7 +10,7 @@ import pytest
 
 import rocpd
 from tests.blame.cases import CASES, LAYOUTS, made, straggler_in
-from tests.blame.generator import Job, truths
+from tests.blame.generator import played, truths
 from tests.soak import sample
 
 WARM = ("warm-up", "step-0")
@@ -20,7 +20,7 @@ WARM = ("warm-up", "step-0")
 @pytest.mark.parametrize("name", sample([*CASES], 2))
 def test_case_is_what_it_says(name: str) -> None:
     case = CASES[name]
-    job = Job(case.shape, case.plants)
+    job = played(case.shape, case.plants)
     every = dict(zip(case.plants, truths(job), strict=True))
     lengths, usual = job.lengths, np.median(job.lengths)
     slow = {step for step, length in enumerate(lengths) if length > 1.3 * usual}
@@ -46,7 +46,7 @@ def test_a_straggler_causes_the_waiting_of_hybrid_layouts(layout: str) -> None:
     """Its peers are late at the groups across nodes only because they waited for it."""
     for percent, least in ((10, 0.75), (30, 0.9)):
         case = straggler_in(layout, percent)
-        (truth,) = truths(Job(case.shape, case.plants))
+        (truth,) = truths(played(case.shape, case.plants))
         assert truth.waiting > least
 
 

@@ -15,7 +15,8 @@ from rocpd.base import RocpdError
 from rocpd.facts.communication.collectives import listed
 from rocpd.summary.findings import Finding, Verdict
 from tests.blame.cases import Case, made
-from tests.blame.generator import Job, Plant, Shape
+from tests.blame.generator import Plant, Shape, played
+from tests.soak import paired
 from tests.summary.cells import cells
 
 ERROR = 0.2  # of what a cause costs
@@ -30,7 +31,7 @@ def _said(shape: Shape, plants: Sequence[Plant], folder: Path) -> list[Finding]:
 
 def _gain(shape: Shape, plants: Sequence[Plant], gone: Sequence[Plant]) -> float:
     """Return what a mean step takes less without some of the plants [ns]."""
-    with_all, without = (Job(shape, tuple(some)) for some in (plants, [each for each in plants if each not in gone]))
+    with_all, without = (played(shape, tuple(some)) for some in (plants, [each for each in plants if each not in gone]))
     return (with_all.ends[-1] - without.ends[-1]) / shape.steps
 
 
@@ -72,10 +73,11 @@ def test_ranks_that_are_slow_for_different_reasons_hide_each_other(tmp_path: Pat
         assert finding.evidence["hidden_by"] == [f"rank:{listed(other.ranks)}"]
 
 
-@pytest.mark.parametrize("tp", [1, 4])
-@pytest.mark.parametrize(("longer", "late"), [(12, 200), (17, 150), (8, 200)])
-def test_a_straggler_beside_a_late_host_hides_it_or_is_hidden(tp: int, longer: int, late: int, tmp_path: Path) -> None:
+@pytest.mark.soak
+@pytest.mark.parametrize(("tp", "micros"), paired([1, 4], [(12, 200), (17, 150), (8, 200)]))
+def test_a_straggler_beside_a_late_host_hides_it_or_is_hidden(tp: int, micros: tuple[int, int], tmp_path: Path) -> None:
     """Half of the ranks are late: as the others, the straggler must not become as late as these."""
+    longer, late = micros
     shape, plants = Shape(nodes=2, tp=tp), [Plant("compute", longer, (2,)), Plant("late", late, (4, 5, 6, 7))]
     evidence = (each.evidence for each in _said(shape, plants, tmp_path))
     said = {each["cause"]: each for each in evidence if "cause" in each}
@@ -156,7 +158,7 @@ def test_pieces_of_a_trace_without_markers_hold_the_same_work(tmp_path: Path) ->
         found = session.summary("overview", step_marker="none").findings
     (finding,) = (each for each in found if each.rule == "comm.straggler")
     assert finding.rank == 1
-    percent = 100 * _gain(shape, [plant], [plant]) * shape.steps / Job(shape, (plant,)).ends[-1]
+    percent = 100 * _gain(shape, [plant], [plant]) * shape.steps / played(shape, (plant,)).ends[-1]
     assert finding.evidence["cost_percent"] == pytest.approx(percent, rel=ERROR)
     assert float(str(finding.evidence["wait_percent"])) > 50
 
@@ -266,12 +268,16 @@ def test_what_nobody_waits_for_is_no_reason(plant: Plant, why: str, tmp_path: Pa
     assert finding.evidence["cost_ns"] == pytest.approx(_gain(shape, [plant, harmless], [plant]), rel=ERROR)
 
 
-@pytest.mark.parametrize(("ranks", "more"), [((3,), 2), ((3,), 4), ((3, 4), 3)])
-@pytest.mark.parametrize("layout", [{}, {"tp": 4, "nodes": 2, "rccl": "sizes"}, {"ep": 4, "rccl": "sizes"}])
+_LAYOUTS: list[dict[str, Any]] = [{}, {"tp": 4, "nodes": 2, "rccl": "sizes"}, {"ep": 4, "rccl": "sizes"}]
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(("layout", "kernels"), paired(_LAYOUTS, [((3,), 2), ((3,), 4), ((3, 4), 3)]))
 def test_a_rank_with_more_kernels_has_more_work(
-    layout: dict[str, Any], ranks: tuple[int, ...], more: int, tmp_path: Path
+    layout: dict[str, Any], kernels: tuple[tuple[int, ...], int], tmp_path: Path
 ) -> None:
     """They lie in some layers, and what comes after these is the same again."""
+    ranks, more = kernels
     shape = Shape(seed=4, **layout)
     plants = [Plant("kernels", more, (rank,)) for rank in ranks]
     said = [each for each in _said(shape, plants, tmp_path) if each.rule == "comm.straggler"]

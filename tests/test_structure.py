@@ -1,13 +1,20 @@
-"""How the package may grow: one subject a file, small functions, one meaning per class name, no circles of imports."""
+"""How the package may grow: one subject a file, small functions, one meaning per class name, no circles of imports.
+
+Docstrings are read here too, so that modules are parsed once.
+"""
 
 from __future__ import annotations
 
 import ast
+import gc
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.docs.test_words import NOWHERE
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = {
@@ -20,9 +27,15 @@ MOST_LINES_OF_A_FILE = 800
 MOST_LINES_OF_A_FUNCTION = 50
 
 
+_CLAUSE = re.compile(r"What (?!if\b)[^?]*$")  # in place of a noun
+
+
 @pytest.fixture(scope="module")
-def trees() -> dict[str, ast.Module]:
-    return {path: ast.parse(text) for path, text in SOURCES.items()}
+def nodes() -> Iterator[dict[str, list[ast.AST]]]:
+    """All nodes of each module; to search so many for garbage takes longer than to make them."""
+    gc.disable()
+    yield {path: [*ast.walk(ast.parse(text))] for path, text in SOURCES.items()}
+    gc.enable()
 
 
 def test_a_file_is_one_subject() -> None:
@@ -31,11 +44,11 @@ def test_a_file_is_one_subject() -> None:
     assert {path: count for path, count in lines.items() if count > MOST_LINES_OF_A_FILE} == {}
 
 
-def test_functions_are_short(trees: dict[str, ast.Module]) -> None:
+def test_functions_are_short(nodes: dict[str, list[ast.AST]]) -> None:
     """The signature of a command is left out: it lists the options."""
     long = []
-    for path, tree in trees.items():
-        for node in ast.walk(tree):
+    for path, of_module in nodes.items():
+        for node in of_module:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 first = node.body[0].lineno if path.startswith("rocpd/cli/") else node.lineno
                 if (node.end_lineno or first) - first >= MOST_LINES_OF_A_FUNCTION:
@@ -43,24 +56,24 @@ def test_functions_are_short(trees: dict[str, ast.Module]) -> None:
     assert long == []
 
 
-def test_a_class_name_means_one_thing(trees: dict[str, ast.Module]) -> None:
+def test_a_class_name_means_one_thing(nodes: dict[str, list[ast.AST]]) -> None:
     names = Counter(
         node.name
-        for tree in trees.values()
-        for node in tree.body
+        for of_module in nodes.values()
+        for node in ast.iter_child_nodes(of_module[0])
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     )
     assert [name for name, count in names.items() if count > 1] == []
 
 
-def test_imports_make_no_circles(trees: dict[str, ast.Module]) -> None:
+def test_imports_make_no_circles(nodes: dict[str, list[ast.AST]]) -> None:
     """Imports inside of functions and for type checkers count. The facade `rocpd` may name everything."""
-    imports = {name: set(_imported(trees[path])) - {"rocpd"} for name, path in MODULES.items() if name != "rocpd"}
+    imports = {name: set(_imported(nodes[path])) - {"rocpd"} for name, path in MODULES.items() if name != "rocpd"}
     assert [name for name in imports if name in _reached(name, imports)] == []
 
 
-def _imported(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
+def _imported(nodes: list[ast.AST]) -> Iterator[str]:
+    for node in nodes:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in MODULES)
         elif isinstance(node, ast.ImportFrom) and node.module in MODULES:
@@ -79,17 +92,45 @@ def _reached(start: str, imports: dict[str, set[str]]) -> set[str]:
     return reached
 
 
-def test_only_facts_choose_between_all_rows_and_selected_ones(trees: dict[str, ast.Module]) -> None:
+def test_only_facts_choose_between_all_rows_and_selected_ones(nodes: dict[str, list[ast.AST]]) -> None:
     """Columns of facts say what a window does to them; an analysis that chose for itself could contradict another."""
     choosing = [
         f"{path}:{node.lineno}"
-        for path, tree in trees.items()
+        for path, of_module in nodes.items()
         if path.startswith(("rocpd/summary/", "rocpd/advice/", "rocpd/report/", "rocpd/chart/"))
-        for node in ast.walk(tree)
+        for node in of_module
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not node.args
         if node.func.attr in ("whole", "unwindowed")
     ]
     assert choosing == []
+
+
+def _docstrings(nodes: list[ast.AST]) -> Iterator[tuple[int, str]]:
+    """Yield line and text of each docstring of a module, those of constants included."""
+    for node in nodes:
+        match node:
+            case ast.Module() | ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
+                yield getattr(node, "lineno", 1), ast.get_docstring(node) or ""
+            case ast.Expr(value=ast.Constant(value=str(text))):
+                yield node.lineno, text
+
+
+def test_docstrings(nodes: dict[str, list[ast.AST]]) -> None:
+    known = re.compile("|".join(NOWHERE.values()))
+    texts = ((path, line, text) for path, of_module in nodes.items() for line, text in _docstrings(of_module))
+    assert [f"{path}:{line}" for path, line, text in texts if any(map(known.search, text.splitlines()))] == []
+
+
+def test_docstrings_begin_with_a_noun_or_verb(nodes: dict[str, list[ast.AST]]) -> None:
+    texts = ((path, line, text) for path, of_module in nodes.items() for line, text in _docstrings(of_module))
+    firsts = ((path, line, text.partition("\n")[0]) for path, line, text in texts)
+    assert [f"{path}:{line}: {first}" for path, line, first in firsts if _CLAUSE.match(first)] == []
+
+
+@pytest.mark.parametrize("text", ["What a file holds.", "What is read:\nrows"])
+def test_clauses_are_found(text: str) -> None:
+    module = ast.parse(f'ROWS = 1\n"""{text}"""\n')
+    assert [text for _, text in _docstrings([*ast.walk(module)]) if _CLAUSE.match(text.partition("\n")[0])] == [text]
 
 
 def test_values_are_made_by_frozen() -> None:

@@ -18,7 +18,6 @@ import pytest
 
 from rocpd.agents.document import MOST_BYTES
 from rocpd.agents.questions import QUESTIONS
-from rocpd.agents.server import meant
 from rocpd.base import UsageError
 from rocpd.view.desk import ViewedJob
 from tests.agents.conftest import Call
@@ -100,6 +99,8 @@ def test_http_needs_the_secret(answering: Answering) -> None:
 
 
 def test_only_what_was_named_is_read(tmp_path: Path) -> None:
+    from rocpd.agents.server import meant  # half a second, of each worker that reads this file
+
     inside, outside = tmp_path / "in", tmp_path / "out"
     for folder in (inside, outside):
         folder.mkdir()

@@ -9,9 +9,11 @@ import pytest
 import rocpd
 from rocpd.simulator import JobOptions, simulate
 from rocpd.summary.communication.verdict import RULE
+from tests.soak import sample
 
 
-@pytest.mark.parametrize("layout", [{}, {"tp": 2}, {"ep": 2}, {"pp": 2}])
+@pytest.mark.soak
+@pytest.mark.parametrize("layout", sample([{}, {"tp": 2}, {"ep": 2}, {"pp": 2}], 2, 1))
 def test_both_recordings_blame_the_rank_that_was_planted(layout: dict[str, int], tmp_path: Path) -> None:
     job, traces = tmp_path / "job", tmp_path / "traces"
     simulate(JobOptions(job, ranks=4, steps=6, seed=2, plant="straggler,profiler-cost", kineto=traces, **layout))  # type: ignore[arg-type]

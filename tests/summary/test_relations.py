@@ -161,7 +161,7 @@ def test_a_table_joins_itself(table: str, session: rocpd.Session) -> None:
 def test_names_of_views_keep_their_meaning(session: rocpd.Session) -> None:
     for name in VIEWS:
         columns = tuple(column.name for column in view(name).columns)
-        assert session.sql(f"SELECT * FROM {name}").columns[: len(columns)] == columns
+        assert session.sql(f"SELECT * FROM {name} LIMIT 0").columns[: len(columns)] == columns
     assert find("kernels") is None
     assert find("summary.kernels") == "summary.kernels"
     assert set(BARE).isdisjoint((*VIEWS, *BASE_TABLES))

@@ -33,8 +33,8 @@ ROOT = Path(__file__).resolve().parents[1]
 LIST = ROOT / "tests" / "slow.txt"
 HEAD = "# CPU seconds of slow tests, written by `make costs`: see tests/costs.py\n"
 
-SLOW = 0.04
-"""A test that costs more is slow [s]: the other two thirds take a minute on two cores."""
+SLOW = 0.02
+"""A test that costs more is slow [s]: the other half takes a minute on two cores, busy ones too."""
 HINT = 1.0
 """`make quick` names tests that cost more and are not listed [s]."""
 

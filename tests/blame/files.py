@@ -20,6 +20,7 @@ _OPTIONAL = {"basic_block", "disassembly_data", "gpu_pc_sample", "memory_access"
 _OPTIONAL |= {"pc_sampling"}
 _GUID = "00000000-0000-7a00-8b00-000000000000"
 """In place of that of a rank, which is as long."""
+_SIZES = {f"{what}_size_{axis}": 256 if axis == "x" else 1 for what in ("workgroup", "grid") for axis in "xyz"}
 _AFTER = 50_000_000  # from the last call to the end of the process [ns]
 _HOUR = 3_600 * 10**9
 
@@ -76,14 +77,11 @@ class _File:
                 self._call(call)
         for operation in self._rank.operations:
             event = self._event("KERNEL_DISPATCH", operation.stack)
-            sizes = {
-                f"{what}_size_{axis}": 256 if axis == "x" else 1 for what in ("workgroup", "grid") for axis in "xyz"
-            }
             self._add(
                 "kernel_dispatch", **self._thread, agent_id=self._gpu, kernel_id=self._kernel(operation.name),
                 dispatch_id=len(self._rows.get("kernel_dispatch", ())) + 1, queue_id=operation.stream,
                 stream_id=operation.stream, start=self._shown(operation.start), end=self._shown(operation.end),
-                private_segment_size=0, group_segment_size=0, **sizes, region_name_id=self._string(""), event_id=event,
+                private_segment_size=0, group_segment_size=0, **_SIZES, region_name_id=self._string(""), event_id=event,
             )  # fmt: skip
         content = _empty_file().replace(_suffix_of(_GUID).encode(), self._suffix.encode())
         path.write_bytes(content.replace(_GUID.encode(), self._guid.encode()))
@@ -147,7 +145,8 @@ class _File:
 
     def _event(self, category: str, stack: int, parent: int = 0, extdata: Mapping[str, str] | None = None) -> int:
         ids = {"stack_id": stack, "parent_stack_id": parent, "correlation_id": 0}
-        return self._add("event", category_id=self._string(category), **ids, extdata=json.dumps(extdata or {}))
+        text = json.dumps(extdata) if extdata else "{}"
+        return self._add("event", category_id=self._string(category), **ids, extdata=text)
 
     def _kernel(self, name: str) -> int:
         known: Iterable[dict[str, Any]] = self._rows.get("info_kernel_symbol", ())

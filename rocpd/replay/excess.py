@@ -471,9 +471,17 @@ def _of_links(job: JobGraph, moved: Ints, shape: Ints) -> tuple[Ints, tuple[Any,
 
 
 def _running(name: Ints, whose: Ints, some: Flags) -> Ints:
-    """Return how many ranks have the name of some units, 0 of others; `whose`: the rank of each."""
-    name = numbered(name)
-    return np.where(some, np.bincount(name[first_of(numbered(name, whose))])[name], 0)
+    """Return how many ranks have the name of a unit among some units; 0 for the others.
+
+    Args:
+        name: name of each unit.
+        whose: its rank.
+        some: whether it counts.
+    """
+    run, rows = np.zeros(len(name), np.int64), some.nonzero()[0]
+    counted = numbered(name[rows])
+    run[rows] = np.bincount(counted[first_of(numbered(counted, whose[rows]))])[counted]
+    return run
 
 
 def _compared(same: tuple[Ints, ...], usual: Ints, count: Ints, steps: int, run: Ints | int = 0) -> tuple[Any, ...]:

@@ -15,6 +15,7 @@ from rocpd.simulator import JobOptions, simulate
 from rocpd.simulator.job_plan import plan
 from rocpd.summary.findings import Confidence, Finding, Verdict
 from tests.soak import sized
+from tests.summary.cells import cells
 
 LAYOUTS: Mapping[str, Mapping[str, Any]] = {
     "data": {"ranks": 8},
@@ -60,6 +61,16 @@ def test_no_link_is_named_where_partners_are_inferred(tmp_path: Path) -> None:
     """Stages of two pipelines that send at one time look like two ranks that communicate with each other."""
     for plant in sized(["straggler=10"], ["straggler=10", "none"]):
         assert _said("pipeline and data", "none", plant, 910_024, tmp_path) != "another"
+
+
+@pytest.mark.parametrize("seed", sized([505], [303, 505, 606, 707, 808]))
+def test_a_rank_computes_as_much_longer_as_it_does_though_stages_differ_in_kernels(seed: int, tmp_path: Path) -> None:
+    """Where calls do not say who sends, ranks of two stages are taken for peers, some of which run a kernel oftener."""
+    job = JobOptions(tmp_path, ranks=8, nodes=2, pp=2, steps=5, seed=seed, rccl="none", plant="straggler=20")
+    with rocpd.connect(simulate(job)) as session:
+        *_, (who, longer) = cells(session, "causes", "who compute_longer_percent")
+    assert who == f"rank {plan(job).facts[0].rank}"
+    assert longer == pytest.approx(20, abs=2)
 
 
 def _said(layout: str, rccl: str, plant: str, seed: int, folder: Path) -> str:

@@ -11,22 +11,22 @@ from rocpd.replay.changes import Change
 from rocpd.table.human import readable
 
 VERSION = 1
-"""Of the JSON, which docs/whatif.md describes; counts changes that break readers."""
+"""Version of the JSON that docs/whatif.md describes; it counts changes that break readers."""
 
-_MOST = 8  # changes that text names
-_RANKS = 3  # ranks of a part of what binds, too
-_LEAST = 0.01  # of a step, that a part is named for
-_FAR = 1.1  # times as long as its marker
+_MOST = 8  # changes that the text names
+_RANKS = 3  # ranks that the text names for a part of what binds
+_LEAST = 0.01  # share of a step from which on a part is named
+_FAR = 1.1  # times the length of the step's marker
 
 
 @frozen
 class Binding:
-    """The part of a step's longest chain of work that it then waits for.
+    """A part of the longest chain of work in a step, which the step then waits for.
 
     Args:
         part: `compute`, `copies`, `communication`, `host`, `launch`, or `unexplained`.
-        rank: where.
-        time: of a step [ns].
+        rank: the rank whose work it is.
+        time: its time per step [ns].
     """
 
     part: str
@@ -36,15 +36,15 @@ class Binding:
 
 @frozen
 class Prediction:
-    """How long a step would take.
+    """The predicted length of a step.
 
     Args:
-        changes: what would be different.
-        step_ns: how long a step took, the mean of those that count [ns].
-        predicted_step_ns: how long it would take [ns].
-        low_ns, high_ns: between these [ns].
-        about: of each change what its name does not say, such as how long a gap is, and where; mostly empty.
-        binds: what it then waits for, the longest first, where that was asked for.
+        changes: the changes to the job.
+        step_ns: recorded length of a step, the mean of those that count [ns].
+        predicted_step_ns: predicted length [ns].
+        low_ns, high_ns: bounds of the prediction [ns].
+        about: for each change, a detail that its name lacks, such as length and place of a gap; mostly empty.
+        binds: the parts that the step then waits for, the longest first; empty unless asked for.
     """
 
     changes: tuple[Change, ...]
@@ -56,18 +56,18 @@ class Prediction:
     binds: tuple[Binding, ...] = ()
 
     def __str__(self) -> str:
-        """Return its changes as the command line has them, with what they are about."""
+        """Return its changes as the command line writes them, with their details."""
         about = "; ".join(filter(None, self.about))
         return " ".join(map(str, self.changes)) + (f" ({about})" if about else "")
 
     @property
     def gain(self) -> float:
-        """By which share of a step it gets shorter."""
+        """The share by which a step gets shorter."""
         return 1 - self.predicted_step_ns / self.step_ns if self.step_ns else 0.0
 
     @property
     def gains(self) -> tuple[float, float]:
-        """The least and the most that it gets shorter by."""
+        """The least and the largest share by which a step gets shorter."""
         if not self.step_ns:
             return 0.0, 0.0
         return 1 - self.high_ns / self.step_ns, 1 - self.low_ns / self.step_ns
@@ -78,13 +78,13 @@ class WhatIf:
     """The gains of changes.
 
     Args:
-        steps: how many steps count; 0: no two are marked, and the whole job is one.
+        steps: number of steps that count; 0: fewer than two are marked, and the whole job counts as one.
         matched: share of the time in communication kernels whose partners are known.
-        together: with all changes.
-        blame: what the job loses, and to what.
-        each: with each cause that was found; and without each large part of what a step waits for, and each call that
-            waits, which `together` leaves as they are; the largest gain first; nothing where changes were asked for.
-        marked_ns: how long a step takes from its marker's start to its end, the mean [ns]; without steps: the job.
+        together: the prediction with all changes.
+        blame: the time that the job loses, and the causes.
+        each: predictions without each cause; then without each large part of what a step waits for, and without each
+            call that waits, both of which `together` keeps; the largest gain first; empty where changes were given.
+        marked_ns: length of a step from start to end of its marker, the mean [ns]; without steps, of the job.
     """
 
     steps: int
@@ -95,7 +95,7 @@ class WhatIf:
     marked_ns: float = 0.0
 
     def document(self) -> dict[str, Any]:
-        """Return it as dictionaries, lists and values of JSON: what `--format json` writes."""
+        """Return it as dictionaries, lists and values for JSON, as `--format json` writes it."""
         causes = [_fields(one) for one in self.each]
         return {
             "version": VERSION,
@@ -177,12 +177,12 @@ def _less(gain: float) -> str:
 
 
 def _is_loss(gain: float) -> bool:
-    """Whether a step takes longer by what people see: 0.0 % is less, whatever is behind the point."""
+    """Whether a step takes longer by the figure shown: one that rounds to 0.0 % counts as a gain."""
     return round(gain * 100, 1) < 0
 
 
 def _between(prediction: Prediction) -> str:
-    """Return the bounds of a gain; of what a change costs, where it does."""
+    """Return the bounds of a gain, or of the loss if the change costs time."""
     least, most = prediction.gains
     least, most = (-most, -least) if _is_loss(prediction.gain) else (least, most)
     return f"{_tenths(least)} to {_tenths(most)} %"

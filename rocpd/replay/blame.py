@@ -1,8 +1,8 @@
-"""Who and what costs the job time: the causes whose removal regains most, by replay; and whether they last.
+"""The causes whose removal saves a job the most time, found by replay, and whether each lasts.
 
-What is lost is the recording minus its replay with everything as usual. A cause is a rank, a host, a link, or a step on
-a rank; its cost is what the replay without its excess regains, through all that wait for it. What it cost is a fact of
-the recording. Whether it lasts is a matter of chance, and said apart.
+The time lost is the recorded time minus that of a replay in which everything takes as long as usual. A cause is a rank,
+a host, a link, or a step on a rank; its cost is the time that the replay without its excess saves, with the waits of
+others for it. The cost is a fact of the recording; whether the cause lasts is a matter of chance, stated separately.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from rocpd.replay.excess import Excess, are_alike
 from rocpd.replay.job import JobGraph
 from rocpd.replay.points import Edge, Point, add_to, no_times, places_of
 
-_LEAST = 0.01  # of a step, that a cause costs
-_TRIED = 6  # ranks, hosts and links that are tried, those first that take longest beyond what is usual
+_LEAST = 0.01  # share of a step that a cause costs at least
+_TRIED = 6  # ranks, hosts or links that are replayed without: those with the largest excess
 _TOGETHER = 24  # ranks that may hide each other
 _MOST_CAUSES = 10
 _MOST_STEPS = 8
-_SHOWN = 0.1  # of what a step lost: where nothing grew by that much, nothing is said to have grown
-_MAIN = 0.5  # of what a step lost, that one rank explains
-_FEWEST_LINKS = 3  # that compare, so that most of them say what is usual
-_HALF = 0.5  # of what the suspect takes longer, that others do which do about as much
+_SHOWN = 0.1  # share of the time a step lost: if no part grew by that much, no cause of the step is given
+_MAIN = 0.5  # share of the time a step lost that one rank explains
+_FEWEST_LINKS = 3  # links that compare, so that their median says what is usual
+_HALF = 0.5  # share of the suspect's excess: ranks with at least that much take about as much longer
 _AT_ONCE = 1 << 16  # points
-_ALL_OF = 0.5  # of what most ranks of a host take longer, that all of them do at least
+_ALL_OF = 0.5  # share of the median excess of a host's ranks that each of them has at least
 
 
 class Candidate(NamedTuple):
-    """A possible cause: whom it concerns, as `Cause` has it, and what it can cost at most in all steps [ns]."""
+    """A possible cause: its kind, ranks and name as in `Cause`, and the most it can cost in all steps [ns]."""
 
     kind: CauseKind
     ranks: tuple[int, ...]
@@ -56,7 +56,7 @@ class Blaming:
     Args:
         job: the graph.
         steps: numbers of the steps that count, in order.
-        beyond: what points take beyond what is usual.
+        beyond: the excess of each point over its usual time.
     """
 
     def __init__(self, job: JobGraph, steps: Sequence[int], beyond: Excess) -> None:
@@ -72,17 +72,17 @@ class Blaming:
         recorded = points.time
         self.now: int | None = self.spent(recorded)  # a replay without a change is the recording
         self.step_ns = self.now / max(1, len(steps))
-        self.waited = self.waits = self._waiting(recorded)  # of the recording, and where `now` is known
+        self.waited = self.waits = self._waiting(recorded)  # in the recording, and in the replay that gave `now`
         self.removed = self.nothing()
-        self.hosts: list[Cause] = []  # those that are removed
+        self.hosts: list[Cause] = []  # hosts whose excess is removed
         self.alone = self._alone()
         self.stalls = trend.stalls(self.alone, self.step_ns, is_one_kind=True)
         self.drifts = trend.drifts(self._longer, self.step_ns)
         self.stalled = self._stalled()
-        self.own: Ints | None = None  # what points take longer besides hosts removed; None: as recorded
+        self.own: Ints | None = None  # excess of each point besides that of removed hosts; None: as recorded
 
     def blame(self) -> Blame:
-        """Return what was found."""
+        """Return the causes, and the other results of the replays."""
         causes: list[Cause] = []
         self.own = self.own_beside(self._late)
         for _ in range(_MOST_CAUSES):
@@ -116,17 +116,17 @@ class Blaming:
         )
 
     def _remove(self, cause: Cause) -> None:
-        """Remove what points of a cause take longer, besides what is removed."""
+        """Add the excess of the points of a cause to the removed times."""
         add_to(self.removed, self._less(cause))
         if cause.kind is CauseKind.HOST:
             self.hosts.append(cause)
             self.own = self.own_beside([*self._late, *self.hosts])
 
     def _hidden_by_each_other(self, before: int) -> list[Cause]:
-        """Return causes without one of which a step takes as long, as of two ranks that are equally slow; remove them.
+        """Return causes that hide each other, as a step takes as long without any one of them; remove them all.
 
         Args:
-            before: how many causes are removed.
+            before: number of causes that are removed already.
         """
         least = _LEAST * self.step_ns
         some: list[Cause] = []
@@ -147,14 +147,14 @@ class Blaming:
         return []
 
     def _costs_last(self, some: Sequence[Cause]) -> list[int]:
-        """Return what each of some causes costs of a step once the others, and what is removed, are gone [ns]."""
+        """Return the cost of each of some causes per step once the others, and all removed ones, are gone [ns]."""
         less = list(map(self._less, some))
         tried = [less, *([*less[:number], *less[number + 1 :]] for number in range(len(less)))]
         of_all, *without = (self.spent(self.job.replay_without(self.removed, *each)) for each in tried)
         return [(time - of_all) // len(self.steps) for time in without]
 
     def _behind_each_other(self, some: Sequence[Cause], before: int) -> list[Cause]:
-        """Return causes with what they cost; remove them."""
+        """Return causes with their costs, and remove them; `before` as in `_hidden_by_each_other`."""
         costs = zip(some, self._costs_last(some), strict=True)
         causes = sorted((replace(cause, cost=cost) for cause, cost in costs), key=lambda cause: -cause.cost)
         for cause in causes:
@@ -166,14 +166,14 @@ class Blaming:
         ]
 
     def _beyond_usual(self) -> Iterator[tuple[slice, Ints]]:
-        """Yield the points of each rank and what they take longer than is usual, what is removed as it is [ns]."""
+        """Yield the points of each rank with their excess over the usual time, removed times as they are [ns]."""
         for _, here in self.of_ranks(self.ranks):
             removed, passing = self.removed[here], self.beyond.passing_of(here)
             passing[self.stalled[here] & (removed != 0)] = 0
             yield here, np.where(removed != 0, removed, self._own_of(here) - self._stalling_of(here)) + passing
 
     def _with_cost_alone(self, cause: Cause) -> Cause:
-        """Return a cause with what the replay without it regains of a step, nothing else being removed [ns]."""
+        """Return a cause with the time per step that the replay without it alone saves [ns]."""
         if cause.waiting and not cause.behind and not self._late:
             return replace(cause, alone=cause.cost)
         times = self._without(cause)
@@ -181,16 +181,16 @@ class Blaming:
         return replace(cause, alone=self._regained(times), waiting=cause.waiting or waiting)
 
     def _without(self, cause: Cause | Candidate) -> Ints:
-        """Return the times of the replay without a cause, nothing else being removed [ns]."""
+        """Return the times of points in the replay without one cause alone [ns]."""
         hosts = self.late_beside(cause.ranks) if cause.kind is CauseKind.RANK else []
         return self.job.replay_without(self.lasting_of(cause, self.own_beside(hosts)))
 
     def _regained(self, times: Ints) -> int:
-        """Return how much less a step takes with some times of points [ns]."""
+        """Return how much shorter a step is with given times of points than as recorded [ns]."""
         return (self.spent(self.job.points.time) - self.spent(times)) // len(self.steps)
 
     def _denied(self, causes: Sequence[Cause]) -> Denied | None:
-        """Return the rank that ought to be a cause, and is none."""
+        """Return the rank that ought to be a cause but is not; None: there is no such rank."""
         _, known, more = self._computing
         shares = zip(self.ranks, more.tolist(), (more / np.maximum(known - more, 1)).tolist(), strict=True)
         blamed = {rank for cause in causes for rank in cause.ranks}
@@ -202,19 +202,19 @@ class Blaming:
         return denied(self.job, self._meets, longer, self.step_ns, regains)
 
     def late_beside(self, ranks: Sequence[int]) -> list[Candidate]:
-        """Return the hosts that are late as a whole and that none of some ranks runs on.
+        """Return the hosts that are late as a whole, except those of the given ranks.
 
-        Where such a host has most ranks, what is usual is to be late: compared with them a rank would be early.
+        If most ranks run on such a host, being late is usual: compared with them, a rank would look early.
         """
         return [host for host in self._late if not set(ranks) & set(host.ranks)]
 
     @functools.cached_property
     def _late(self) -> list[Candidate]:
-        """Hosts that are late as a whole, for good, once nothing is removed."""
+        """The hosts that are lastingly late as a whole, with nothing removed."""
         return [host for host in self._of_hosts() if host.name in self._lasting_hosts]
 
     def _suspects(self) -> tuple[Cause | None, tuple[int, ...]]:
-        """Return the rank that takes longest for itself, by more than chance explains; and who does about as much."""
+        """Return the rank with the largest lasting excess, and the numbers of all ranks with about as much."""
         ranks = [self._cause(each) for each in self._of_ranks()]
         lasting = [cause for cause in ranks if cause.chance is not None and cause.chance <= LIKELY]
         worst = max(lasting, key=lambda each: each.takes[each.mainly], default=None)
@@ -224,7 +224,7 @@ class Blaming:
         return worst, tuple(sorted(each.ranks[0] for each in lasting if each.takes[worst.mainly] >= least))
 
     def _longest(self) -> dict[int, tuple[int, ...]]:
-        """Return number of a step -> the ranks, up to half of all, that take clearly longer for themselves in it."""
+        """Return number of a step -> the ranks, up to half of all, whose own work takes clearly longest in it."""
         if len(self.ranks) < 2 or len(self.steps) < LEAST_STEPS:
             return {}
         longest = trend.longest(self._longer, _LEAST * self.step_ns)
@@ -236,7 +236,7 @@ class Blaming:
         return self.by_step(self.beyond.longer, self.beyond.is_compared)
 
     def _longer_now(self) -> Floats:
-        """Return the same without the hosts that are removed."""
+        """Return `_longer` without the excess of hosts that are removed [ns]."""
         if not self.hosts:
             return self._longer
         hosts = self.lasting_of_hosts(self.hosts)
@@ -247,9 +247,9 @@ class Blaming:
         return self.by_step(left, self.beyond.is_compared)
 
     def _own_of(self, rows: slice) -> Ints:
-        """Return what some points take longer than others usually do, besides hosts that are removed [ns].
+        """Return the excess of some points over the usual time of others, without that of removed hosts [ns].
 
-        As recorded it is calculated each time: of many ranks a column of it is too much.
+        As recorded, it is calculated at each call: for many ranks a column of it takes too much memory.
         """
         if self.own is not None:
             return self.own[rows]
@@ -257,32 +257,32 @@ class Blaming:
         return np.add(longer, self._stalling_of(rows), out=longer)
 
     def in_usual_steps(self, less: Ints, rows: Ints) -> Ints:
-        """Return what some points take longer for good, of all that they do, where their steps are as usual [ns]."""
+        """Return the lasting part of the excess `less` of some points, scaled to usual steps [ns]."""
         lasting = less[rows] - np.where(less[rows] != 0, self._stalling_of(rows), 0)
         return self.beyond.as_usual(lasting, rows)
 
     def _stalling_of(self, rows: slice | Ints) -> Ints:
-        """Return the time that some points take longer where their rank stalls [ns]."""
+        """Return the extra time of some points in the steps in which their rank stalls [ns]; 0 in other steps."""
         stalling = np.zeros(len(self.stalled[rows]), self.beyond.units.usual.dtype)
         some = self.stalled[rows].nonzero()[0]
         stalling[some] = self.beyond.passing_alone(some + (rows.start or 0) if isinstance(rows, slice) else rows[some])
         return stalling
 
     def nothing(self) -> Ints:
-        """Return no time of each point."""
+        """Return a column of zeros, one for each point."""
         return no_times(len(self.job.points), self.beyond.units.usual.dtype)
 
     def of_ranks(self, ranks: Iterable[int]) -> Iterator[tuple[int, slice]]:
-        """Yield the column of each rank, and its points."""
+        """Yield the column of each rank with the slice of its points."""
         for rank in ranks:
             yield self.column[rank], slice(*self.job.own.get(rank, (0, 0)))
 
     def by_step(self, values: Callable[[slice], Ints], some: Callable[[slice], Flags]) -> Floats:
-        """Return the sum of values of points of each rank (column) in each step (row).
+        """Return the sum of a value over the points of each rank (column) in each step (row).
 
         Args:
-            values: returns those of some points.
-            some: returns which of these count.
+            values: returns the values of a slice of points.
+            some: returns which points of a slice count.
         """
         sums = np.zeros((len(self.ranks), len(self.steps)))
         edges = np.array([0, *(end for _, end in self.job.own.values())])
@@ -295,28 +295,28 @@ class Blaming:
         return np.ascontiguousarray(sums.T)
 
     def by_link(self, values: Ints, rows: Ints) -> Floats:
-        """Return the sum of values of some transfers of each link (column) in each step (row)."""
+        """Return the sum of a value over some transfers of each link (column) in each step (row)."""
         sums = np.zeros((len(self.steps), len(self.job.links)))
         np.add.at(sums, (self.at[rows], self.job.link[rows]), values)
         return sums
 
     def by_step_for(self, what: int) -> Floats:
-        """Return what each rank (column) takes longer in each step (row), of one number in `what`, left of it [ns]."""
+        """Return the excess of ranks (columns) in steps (rows) for one number in `what`, without removed times [ns]."""
         return self.by_step(lambda rows: self.beyond.longer(rows) - self.removed[rows], partial(self._compares, what))
 
     def _compares(self, what: int, rows: slice) -> Flags:
-        """Whether points are of one number in `what`, and compare with others."""
+        """Whether points do one kind of work (its number in `what`), and compare with others."""
         some: Flags = self.beyond.is_compared(rows) & (self.what[rows] == what)
         return some
 
     def _alone(self) -> Floats:
-        """Return what each rank (column) takes more in a step (row) than in others, and than other ranks do [ns]."""
+        """Return how much longer each rank (column) takes in a step (row) than in others, and than other ranks [ns]."""
         more = self.by_step(self.beyond.passing_alone, lambda rows: self.beyond.passing_of(rows) != 0)
         _, known, longer = self._computing
         return trend.alone(more, 1 + longer / np.maximum(known - longer, 1))
 
     def _stalled(self) -> Flags:
-        """Return which points lie where their rank stalls, or are of one that drifts: no step is as others there."""
+        """Return which points lie in a stall of their rank, or belong to a rank that drifts, whose steps all differ."""
         stalled = np.zeros(len(self.counts), bool)
         for column, here in self.of_ranks(self.ranks):
             inside = (self.counts[here] & (self.what[here] < 3)).nonzero()[0]
@@ -324,7 +324,7 @@ class Blaming:
         return stalled
 
     def spent(self, times: Ints) -> int:
-        """Return how long all steps that count take together [ns]."""
+        """Return the time from the begin to the end of all steps that count, given times of points [ns]."""
         if self._begin is None:
             return 0
         least = np.iinfo(times.dtype).min
@@ -333,20 +333,20 @@ class Blaming:
 
     @functools.cached_property
     def _unmet(self) -> tuple[int, ...]:
-        """The ranks that communicate and never with a known partner, where others do."""
+        """The ranks that communicate but never with a known partner, although others have known partners."""
         talks = (self.counts & (self.job.points.kind == Point.TRANSFER)).nonzero()[0]
         talks, met = (np.unique(self.job.rank_of(rows)) for rows in (talks, talks[self.job.link[talks] >= 0]))
         return tuple(np.setdiff1d(talks, met).tolist()) if len(met) else ()
 
     @functools.cached_property
     def _ending(self) -> list[slice]:
-        """The points of each rank, but of those unmet, which would end as recorded, whatever the others took less."""
+        """The points of each rank, except the unmet ranks, which would end as recorded whatever the others do."""
         return [slice(*ends) for rank, ends in self.job.own.items() if rank not in self._unmet]
 
     def begin(self, times: Ints) -> int:
-        """Return when steps that count begin [ns]: so much earlier or later than recorded as all ranks do.
+        """Return the begin of the steps that count [ns]: it moves only as far as all ranks move.
 
-        One rank alone that begins earlier makes no job longer.
+        A single rank that begins earlier makes no job longer.
         """
         first = [of_rank[self.steps[0]][0] for of_rank in self.job.steps.values() if self.steps[0] in of_rank]
         moved = times[first] - self.job.points.time[first]
@@ -354,13 +354,13 @@ class Blaming:
 
     @functools.cached_property
     def _begin(self) -> int | None:
-        """When steps that count begin as recorded [ns]; None: nothing is in them."""
+        """The recorded begin of the steps that count [ns]; None: they hold no points."""
         time = self.job.points.time
         return int(time.min(where=self.counts, initial=np.iinfo(time.dtype).max)) if self.counts.any() else None
 
     @functools.cached_property
     def _meets(self) -> tuple[Ints, Ints]:
-        """Who comes to collectives in steps that count, and when these start: numbers of points."""
+        """The arrivals at collectives in steps that count, and the starts of these collectives: numbers of points."""
         edges, points = self.job.edges, self.job.points
         rows = (edges.kind == Edge.COLLECTIVE).nonzero()[0]
         target = edges.target(rows)
@@ -368,15 +368,15 @@ class Blaming:
         return edges.source[rows[meets]], target[meets]
 
     def _waiting(self, times: Ints) -> int:
-        """Return how long members wait for the last one of collectives in steps that count [ns]."""
+        """Return how long members wait for the last member, over all collectives in steps that count [ns]."""
         came, meet = self._meets
         return int((times[meet] - times[came]).sum())
 
     def _worst(self) -> Cause | None:
-        """Return what costs most once those before are removed, if that may be enough; of equals the first candidate.
+        """Return the cause that costs most once the earlier ones are removed; of equal ones the first candidate.
 
-        No path through the graph gets shorter by more than what is taken away: a candidate that takes less than the
-        worst one costs, or than a cause costs at least, needs no replay.
+        No path through the graph gets shorter by more than the removed time. So a candidate whose excess is below the
+        cost of the worst one, or below the least cost of a cause, needs no replay.
         """
         least = _LEAST * self.step_ns
         some = [each for each in self._candidates() if each.most // len(self.steps) >= least]
@@ -404,12 +404,12 @@ class Blaming:
         return replace(cause, cost=cost // len(self.steps), waiting=waiting)
 
     def _as_it_costs(self, candidate: Candidate, now: int, cost: int) -> Cause:
-        """Return a cause by what of it costs: compute, copies, calls, in stalls or not, that nobody waits for are out.
+        """Return a cause by the parts of its excess that cost time: parts that nobody waits for are left out.
 
         Args:
-            candidate: what may be all of these.
-            now: how long all steps take with it [ns].
-            cost: how much of that it costs.
+            candidate: the candidate with all parts: compute, copies, and calls by name, in stalls and outside of them.
+            now: time of all steps with it [ns].
+            cost: how much of `now` it costs [ns].
         """
         less, least = self._less(candidate), _LEAST * self.step_ns * len(self.steps)
         rows = less.nonzero()[0]
@@ -427,7 +427,7 @@ class Blaming:
         return self._cause(candidate, less)
 
     def _candidates(self, ranks: int = _TRIED) -> Iterator[Candidate]:
-        """Yield what may be to blame besides what is removed: so many ranks at most, those that take longest."""
+        """Yield the candidates besides removed causes; of ranks, at most so many, those with the largest excess."""
         yield from self._of_ranks(ranks)
         yield from self._of_hosts()
         left = self._left(self._transfers_longer(self.moved), self.moved)
@@ -436,7 +436,7 @@ class Blaming:
             yield Candidate(CauseKind.LINK, self.job.links[link].ranks, str(link), round(most[link]))
 
     def _of_ranks(self, most_ranks: int = _TRIED) -> Iterator[Candidate]:
-        """Yield the ranks that take longest."""
+        """Yield the ranks with the largest excess."""
         sums = []
         for _, here in self.of_ranks(self.ranks):
             left = self._left(self._own_of(here), here)[self.counts[here] & (self.what[here] < 3)]
@@ -446,16 +446,16 @@ class Blaming:
             yield Candidate(CauseKind.RANK, (self.ranks[column],), "", round(most[column]))
 
     def _left(self, beyond: Ints, rows: slice | Ints) -> Ints:
-        """Return what some points still take longer: of a rank of a host that is removed, what its others do not."""
+        """Return the excess of some points that is not removed yet, so of ranks of a removed host that beyond its."""
         left = beyond - self.removed[rows]
         left[beyond == 0] = 0
         return left
 
     def own_beside(self, hosts: Sequence[Cause | Candidate]) -> Ints | None:
-        """Return what points of ranks take longer than others usually do, did hosts take no longer than others [ns].
+        """Return the excess of points of ranks as if some hosts took no longer than others [ns]; None without hosts.
 
         Args:
-            hosts: what points take longer because of these is part of what is returned; without any it is None.
+            hosts: the hosts; the result includes the excess that they cause.
         """
         if not hosts:
             return None
@@ -466,9 +466,10 @@ class Blaming:
 
     @functools.cached_property
     def hosts_of_ranks(self) -> list[str]:
-        """Name of the host of each rank, empty where it is unknown; of a slower half, as of one socket, its ranks.
+        """The name of the host of each rank, empty where unknown; for a slower part of the ranks, their numbers.
 
-        Where more than half are slower, hosts are as usual among them.
+        A slower part may be one socket. Whole hosts keep their names unless they have more than half of the ranks:
+        among them it would be usual to be slow.
         """
         names = [self.job.hosts.get(rank) or "" for rank in self.ranks]
         kinds = (self.by_step(self.beyond.longer, partial(self._compares, what)) for what in (0, 1))
@@ -483,12 +484,12 @@ class Blaming:
 
     @functools.cached_property
     def _of_host(self) -> tuple[Ints, Ints]:
-        """The time that units take longer than is usual on other hosts, and what those of their own host do."""
+        """The excess of units over the usual time on other hosts, and the part of it common to their own host [ns]."""
         numbers = dict(zip(self.ranks, np.unique(self.hosts_of_ranks, return_inverse=True)[1].tolist(), strict=True))
         return self.beyond.beyond_others(per_id(self.beyond.units.rank, lambda rank: numbers.get(rank, -1)))
 
     def _those(self, sums: Floats | Ints, count: int = _TRIED) -> list[int]:
-        """Return the columns that take most in all steps, as far as that may be worth a replay."""
+        """Return the columns with the largest sums, where these are large enough to be worth a replay."""
         least = _LEAST / 2 * self.step_ns * len(self.steps)
         return [column for column in np.argsort(-sums)[:count].tolist() if sums[column] > least]
 
@@ -498,7 +499,7 @@ class Blaming:
         return (self.counts & (self.job.link >= 0)).nonzero()[0]
 
     def _of_hosts(self) -> Iterator[Candidate]:
-        """Yield hosts of several ranks, all of which take longer than those of other hosts, or stall together."""
+        """Yield hosts of several ranks, all of which take longer than the ranks of other hosts, or stall together."""
         if not self._several:
             return
         most = self._of_several(np.maximum(self._of_host[1], 0), self.removed == 0)
@@ -511,7 +512,7 @@ class Blaming:
 
     @functools.cached_property
     def _lasting_hosts(self) -> frozenset[str]:
-        """Hosts all of whose ranks usually take longer than those of others do."""
+        """Hosts all of whose ranks usually take longer than the ranks of other hosts."""
         every = self._of_several(self._of_host[0], self.counts)
         more = {name: every[columns] for name, columns in self._several.items()}
         least = _LEAST / 2 * self.step_ns
@@ -526,12 +527,12 @@ class Blaming:
         return {name: those for name, those in sorted(columns.items()) if 1 < len(those) < len(self.ranks) - 1}
 
     def _of_several(self, units: Ints, some: Flags) -> Floats:
-        """Return the sum of values of units over some points of each rank, the mean of steps."""
+        """Return the sum of a value of units over some points of each rank, as a mean per step."""
         sums: Floats = self.by_step(partial(self.beyond.of_units, units), some.__getitem__).sum(0)
         return sums / len(self.steps)
 
     def _less(self, candidate: Cause | Candidate) -> Ints:
-        """Return what points of a candidate take longer, besides what is removed [ns]."""
+        """Return the excess of the points of a candidate that is not removed yet [ns]."""
         less = self.lasting_of(candidate)
         rows = less.nonzero()[0]
         is_host = candidate.kind is CauseKind.HOST
@@ -539,11 +540,11 @@ class Blaming:
         return less
 
     def lasting_of(self, cause: Cause | Candidate, of_all: Ints | None = None) -> Ints:
-        """Return what points of a cause take longer than others usually do [ns].
+        """Return the excess of the points of a cause over the usual time of others [ns].
 
         Args:
             cause: the cause.
-            of_all: what points of ranks take longer [ns]; None: as recorded, besides causes that are removed.
+            of_all: excess of all points of ranks [ns]; None: as recorded, without hosts that are removed.
         """
         less = self.nothing()
         if cause.kind is CauseKind.LINK:
@@ -564,7 +565,7 @@ class Blaming:
         return bool(self.drifts[[self.column[rank] for rank in cause.ranks]].all())
 
     def _transfers_longer(self, rows: Ints) -> Ints:
-        """Return what some transfers take longer than others of the kind usually do, more where their link stalls."""
+        """Return the excess of some transfers over the usual time of their kind, with stalls of their link [ns]."""
         longer = self.beyond.lasting_of(rows)
         is_stalled = self._stalls_of_links[self.at[rows], self.job.link[rows]]
         longer[is_stalled] += self.beyond.passing_of(rows[is_stalled])
@@ -572,9 +573,9 @@ class Blaming:
 
     @functools.cached_property
     def _stalls_of_links(self) -> Flags:
-        """The steps (rows) in which links (columns) take far longer than in others, and than those that compare do.
+        """The steps (rows) in which links (columns) take far longer than in others, and than links that compare.
 
-        Of few links nobody knows which of them is as usual.
+        Where few links compare, no one can say which of them is usual.
         """
         members = np.array([len(link.ranks) for link in self.job.links])
         more = self.by_link(self.beyond.passing_of(self.moved), self.moved) / members
@@ -586,7 +587,7 @@ class Blaming:
         return trend.stalls(alone, self.step_ns, is_one_kind=False)
 
     def lasting_of_hosts(self, hosts: Iterable[Cause | Candidate]) -> Ints:
-        """Return what points of ranks usually take longer because of their hosts, of a place the same [ns]."""
+        """Return the usual excess of points that their hosts cause, the same for all points of a place [ns]."""
         less = self.nothing()
         for _, here in self.of_ranks(rank for host in hosts for rank in host.ranks):
             longer = self.beyond.in_step(self._of_host[1][self.beyond.unit[here]], here)
@@ -594,16 +595,16 @@ class Blaming:
         return less
 
     def _stalling_with(self, cause: Cause | Candidate, here: slice) -> Ints:
-        """Return the time that points of a rank take longer where all ranks of a cause stall [ns]."""
+        """Return the extra time of points of a rank in the steps in which all ranks of a cause stall [ns]."""
         together = np.append(self.stalls[:, [self.column[rank] for rank in cause.ranks]].all(1), False)
         return np.where(together[self.at[here]], self._stalling_of(here), 0)
 
     def _cause(self, candidate: Candidate, less: Ints | None = None) -> Cause:
-        """Return what a candidate takes longer for, and whether that lasts; its cost is not known yet.
+        """Return a candidate as a cause: its excess by part, and whether it lasts; its cost is not known yet.
 
         Args:
             candidate: the candidate.
-            less: what of it counts [ns]; None: all.
+            less: the excess of its points that counts [ns]; None: all.
         """
         kind, ranks, name, _ = candidate
         less = self._less(candidate) if less is None else less
@@ -630,7 +631,7 @@ class Blaming:
         return replace(cause, in_stalls=self._in_stalls(cause)) if len(stalls) else cause
 
     def _grows(self, cause: Cause) -> tuple[float, ...]:
-        """Return by which share a cause computes longer in the first and in the last quarter of steps, if it drifts."""
+        """Return the share by which a drifting cause computes longer in the first and last quarter of steps."""
         if cause.mainly != OF_COMPUTE or not self._all_drift(cause):
             return ()
         here = np.isin(self.ranks, cause.ranks)
@@ -645,8 +646,8 @@ class Blaming:
         """Return a slow link with the steps in which it takes far longer than in others.
 
         Args:
-            cause: what is known of it.
-            less: what its transfers take longer [ns].
+            cause: the link as a cause.
+            less: the excess of its transfers [ns].
         """
         stalls = self._stalls_of_links[:, int(cause.name)]
         if not stalls.any():
@@ -658,7 +659,7 @@ class Blaming:
         return replace(cause, stalls=tuple(self.steps[stalls].tolist()), stalled=stalled, in_stalls=each)
 
     def _in_stalls(self, cause: Cause) -> int:
-        """Return the mean time that steps take longer in which ranks stall, for what they mainly take longer [ns]."""
+        """Return how much longer a stalling step takes for the cause's main part, the mean of steps and ranks [ns]."""
         columns, kind = [self.column[rank] for rank in cause.ranks], PARTS.index(cause.mainly)
         stalls, sums = self.stalls[:, columns].all(1), []
         for _, here in self.of_ranks(cause.ranks):
@@ -670,14 +671,14 @@ class Blaming:
         return round(sum(sums) / len(sums))
 
     def _computing_at_all(self, here: slice) -> Floats:
-        """Return how long a rank computes in each step, where kernels that run at once count once [ns]."""
+        """Return the time that a rank computes in each step [ns]; time with several kernels at once counts once."""
         rows = here.start + (self.counts[here] & (self.what[here] == 0)).nonzero()[0]
         end = self.job.points.time[rows]
         parts = owned(end - self.job.points.work[rows], end)
         return np.bincount(self.at[rows[parts.of]], parts.length, len(self.steps)).astype(np.float64)
 
     def _computes_longer(self, candidate: Candidate) -> float:
-        """Return how much longer ranks of a candidate compute than others, but for stalls, the mean of steps [ns]."""
+        """Return how much longer than others the ranks of a candidate compute per step, stalls aside [ns]."""
         lasting, longer = self.lasting_of(candidate), 0
         for _, here in self.of_ranks(candidate.ranks):
             some = self.counts[here] & self._compares(0, here)
@@ -685,13 +686,13 @@ class Blaming:
         return longer / len(self.steps)
 
     def _takes(self, less: Ints, ranks: int, steps: int) -> dict[str, int]:
-        """Return what for -> how much longer, of a rank in a step [ns]."""
+        """Return part -> the excess of a rank per step [ns]."""
         rows = less.nonzero()[0]
         sums = np.bincount(self.what[rows], less[rows], 4) / steps / max(1, ranks)
         return {what: round(time) for what, time in zip(PARTS, sums, strict=True)}
 
     def _largest(self, less: Ints, steps: int) -> tuple[str, int]:
-        """Return the name that takes most of what is removed, and how much of it in a step [ns]."""
+        """Return the name with the largest part of the excess `less`, and that part per step [ns]."""
         names = self.job.points.name
         rows = less.nonzero()[0]
         rows = rows[names[rows] >= 0]
@@ -699,13 +700,13 @@ class Blaming:
         return (self.job.names[int(sums.argmax())], round(float(sums.max()) / steps)) if len(sums) else ("", 0)
 
     def _are_alike(self, longer: Ints, points: Ints) -> bool:
-        """Whether kernels of some points take longer by much the same share; `longer`: by how much."""
+        """Whether kernels among some points take longer by much the same share; `longer`: their excess [ns]."""
         computes = (self.what[points] == 0) & (self.job.points.name[points] >= 0)
         names, work = (column[points[computes]] for column in (self.job.points.name, self.job.points.work))
         return are_alike(*(np.bincount(names, times, 1) for times in (longer[computes], work)))
 
     def _chance_of_link(self, link: int) -> float:
-        """Return how likely chance makes a link as slow."""
+        """Return the probability that a link is as slow by chance."""
         alike = (self.beyond.shapes == self.beyond.shapes[link]).nonzero()[0].tolist()  # itself among them
         rows = self.moved[self.beyond.is_compared(self.moved)]
         series = self.by_link(self.beyond.longer(rows), rows)
@@ -713,14 +714,14 @@ class Blaming:
         return chance_of(series[:, alike], alike.index(link))
 
     def _chance(self, cause: Cause, series: Floats) -> float:
-        """Return how likely chance makes ranks take as long, by what each (column) takes longer in each step [ns]."""
+        """Return the probability that ranks take as long by chance; `series`: excess by step and rank (column) [ns]."""
         series = series - np.median(series, axis=1)[:, None]  # steps that are long on all ranks alike are nobody's
         usual = np.median(series, axis=0)
-        series = np.where(self.stalls, usual, series)  # what a rank takes longer at times is no property of it
+        series = np.where(self.stalls, usual, series)  # a stall is no lasting property of a rank
         if cause.kind is CauseKind.RANK:
             column = self.column[cause.ranks[0]]
             chance = chance_among(series, column, self.hosts_of_ranks)
-            # Of one that drifts neighbours are alike as it grows, not by chance.
+            # The steps of a rank that drifts resemble their neighbours because it grows, not by chance.
             is_clear = self.drifts[column] and trend.stands_out(self._longer)[column]
             return min(chance, LIKELY) if is_clear else chance
         here = np.isin(self.ranks, cause.ranks)
@@ -728,7 +729,7 @@ class Blaming:
 
     @functools.cached_property
     def _computing(self) -> tuple[Floats, Floats, Floats]:
-        """How long ranks compute in a step, usually in what compares, and how much longer than others [ns]."""
+        """The time of computing of each rank in a step, the usual comparable part, and the excess over others [ns]."""
         beyond, work, compares = self.beyond, self.job.points.work.__getitem__, partial(self._compares, 0)
         of_all = (work, lambda here: self.what[here] == 0)
         asked = of_all, (work, compares), (beyond.lasting_of, compares), (beyond.passing_alone, compares)
@@ -736,7 +737,7 @@ class Blaming:
         return every, known - passing, lasting
 
     def lengths(self, times: Ints) -> Floats:
-        """Return how long each step takes: the mean of the ranks [ns]."""
+        """Return the length of each step, the mean over the ranks [ns]."""
         spans = [
             [times[each[step][1]] - times[each[step][0]] for each in self.job.steps.values() if step in each]
             for step in self.steps.tolist()
@@ -744,9 +745,9 @@ class Blaming:
         return np.array([np.mean(each) if each else 0.0 for each in spans])
 
     def _slow_steps(self) -> dict[int, Cause]:
-        """Return number of a slow step -> its cause: the rank that makes it so, the ranks of a host, or a few others.
+        """Return number of a slow step -> its cause: one rank, the ranks of a host, or a few ranks.
 
-        Steps in which nothing grew that explains them have none.
+        A step in which no part grew enough to explain it has no cause.
         """
         lengths = self.lengths(self.job.points.time)
         bound = slow_beyond(lengths.tolist())
@@ -774,7 +775,7 @@ class Blaming:
             takes, largest = self._takes(here, len(ranks) or len(self.ranks), 1), self._largest(here, 1)
             largest = (largest[0], largest[1] // (len(ranks) or len(self.ranks)))
             if max(takes.values()) < _SHOWN * (lengths[at] - typical):
-                continue  # it waits for what another step took longer
+                continue  # it waits because another step took longer
             cause = Cause(CauseKind.STEP, ranks, f"step {step}", cost, takes, largest, 0.0, stalls=(step,))
             mine = rows[np.isin(self.job.rank_of(rows), ranks)] if is_some else rows
             is_alike = cause.mainly == OF_COMPUTE and self._are_alike(here[mine], mine)
@@ -782,9 +783,9 @@ class Blaming:
         return causes
 
     def _whose(self, at: int, least: float) -> list[int]:
-        """Return the columns of the rank that may make a step slow, or of those that stall in it together.
+        """Return the columns of the one rank that may make a step slow, or of the ranks that stall in it together.
 
-        These are all of its host, or those that take so much longer [ns], up to half of all ranks.
+        Ranks that stall together are all of a host, or up to half of all, each with `least` more time [ns].
         """
         worst = int(self.alone[at].argmax())
         together = self._several.get(self.hosts_of_ranks[worst], [])

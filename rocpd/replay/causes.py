@@ -1,4 +1,4 @@
-"""The causes that cost a job time, with the cost of each, and what replays say of the job besides."""
+"""The causes that cost a job time, each with its cost, and the other results of the replays."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from rocpd.replay.chance import LIKELY
 from rocpd.replay.denied import Denied
 
 MATCHED_AT_LEAST, WELL_MATCHED = 0.5, 0.9
-"""Of the communication: below it nothing is known of what others wait for; or what a cause costs may be more."""
+"""Shares of matched communication: below the first, waits for others are unknown; below the second, costs too low."""
 
-STALLS = 0.5  # of what a rank takes longer: where more of it is in some steps, these are what to look at
-_PERHAPS = 0.1  # chance above which nothing is said to last
+STALLS = 0.5  # share of a cause's excess: with more of it in stalls, these steps are the ones to look at
+_PERHAPS = 0.1  # chance above which a cause is not said to last
 _CLEARLY = 1.1  # times as long
-_HIDDEN = 0.5  # of what it costs, that a cause costs alone
-_ALIKE = 0.7  # of what one rank takes longer, that others do which have the same cause
+_HIDDEN = 0.5  # share of its cost that a cause costs alone
+_ALIKE = 0.7  # share of one rank's excess that another rank with the same cause has at least
 
 
 class CauseKind(enum.StrEnum):
@@ -30,10 +30,10 @@ class CauseKind(enum.StrEnum):
 
 
 OF_HOST, OF_COMPUTE, OF_COPIES, OF_LINKS = "host", "compute", "copies", "links"
-"""Parts that a rank takes longer for."""
+"""The parts of the excess of a rank."""
 
 PARTS = OF_COMPUTE, OF_HOST, OF_COPIES, OF_LINKS
-"""The same in the order of their numbers."""
+"""The parts in the order of their numbers."""
 
 
 @frozen
@@ -41,25 +41,25 @@ class Cause:
     """Something whose removal regains time.
 
     Args:
-        kind: what it is.
-        ranks: whom it concerns: of a link those that it connects; several that take as much longer for the same.
+        kind: its kind.
+        ranks: of a link, the ranks that it connects; else the ranks that take longer, several for the same reason.
         name: of the host, or of the step; empty otherwise.
-        cost: what the replay without it regains of a step, the mean of all [ns]; of a step, of this step.
-        takes: what for -> how much longer a step takes there [ns].
-        largest: name of the operation, call or marker that takes most of it, and how much [ns]; no name where all
+        cost: time per step that the replay without it saves, the mean of all [ns]; of a step, in this step.
+        takes: part -> how much longer a step takes there for it [ns].
+        largest: name of the operation, call or marker with the most excess, and how much [ns]; no name where all
             kernels take longer by much the same share.
-        waiting: share of what ranks wait for each other in collectives that goes with it.
+        waiting: share of the ranks' waiting for each other in collectives that vanishes with it.
         chance: probability that it does not last; None of a step.
-        stalls: numbers of the steps in which it takes far longer than in others; of a step, that one.
-        stalled: share of what it takes longer that it takes in these.
-        in_stalls: how much longer each of these takes for what it mainly takes longer, kernels at once once [ns].
-        longest: in how many steps it takes longest of those that compare, of those from `since` on where that is known.
-        since: number of the step from which on a rank takes longer, and before it hardly does; None: no such step.
-        longer: by which share it computes longer than others.
-        grows: the same in the first and in the last quarter of steps, of what takes longer and longer; else nothing.
-        alone: what the replay without it alone regains of a step, the mean of all [ns]; of a step, nothing.
-        behind: numbers of the causes that are removed where it costs `cost`: those before it; of several that hide each
-            other, the others, too.
+        stalls: numbers of the steps in which it takes far longer than in others; of a step, its own.
+        stalled: share of its excess that lies in these steps.
+        in_stalls: how much longer each stalling step takes for its main part; kernels at once count once [ns].
+        longest: number of steps in which it takes longest of those that compare, from `since` on where that is known.
+        since: number of the step since which a rank takes longer, and before which it hardly does; None: no such step.
+        longer: share by which it computes longer than others.
+        grows: this share in the first and in the last quarter of steps, if it drifts; else empty.
+        alone: time per step that the replay without it alone saves, the mean of all [ns]; of a step, 0.
+        behind: numbers of the causes that are removed, too, when it saves `cost`: the earlier ones; of several that
+            hide each other, also the others.
     """
 
     kind: CauseKind
@@ -82,25 +82,25 @@ class Cause:
 
     @property
     def costs(self) -> int:
-        """The time that a step would take less without it, and without those it is behind where these hide it [ns].
+        """The time that a step would save without it [ns], and without the causes in `behind` if these hide it.
 
-        This is said of it everywhere: `rocpd whatif` regains so much.
+        All reports name this cost: `rocpd whatif` regains as much.
         """
         return self.cost if self.is_hidden else self.alone
 
     @property
     def is_hidden(self) -> bool:
-        """Whether most of what it costs shows only once those that it is behind are removed."""
+        """Whether most of its cost shows only once the causes in `behind` are removed."""
         return self.alone < _HIDDEN * self.cost
 
     @property
     def is_clear(self) -> bool:
-        """Whether it is more than chance explains, or a fact of the steps where it was: stalls, or from one on."""
+        """Whether it is more than chance explains, or plain from the steps: stalls, or a step since which it lasts."""
         is_fact = self.stalled > STALLS or self.since is not None
         return is_fact or (self.chance is not None and self.chance <= LIKELY)
 
     def is_like(self, other: Cause) -> bool:
-        """Whether ranks take about as much longer as those of another cause, for the same and in the same steps."""
+        """Whether ranks take about as much longer as those of another cause, for the same part in the same steps."""
         least, most = sorted((self.takes[self.mainly], other.takes[other.mainly]))
         return self.kind is CauseKind.RANK and self._what == other._what and least >= _ALIKE * most
 
@@ -111,20 +111,20 @@ class Cause:
 
     @property
     def matters(self) -> bool:
-        """Whether it is clear, or perhaps so; of links few compare."""
+        """Whether it is clear, or perhaps so; a link has to be clear, for few links compare."""
         is_perhaps = self.kind is not CauseKind.LINK and self.chance is not None and self.chance <= _PERHAPS
         return self.is_clear or is_perhaps
 
     @property
     def mainly(self) -> str:
-        """The part that takes longest; the host where that is clear: it takes longer, too, where waits are lost."""
+        """The part with the most excess; the host only where that is clear, for lost waits lengthen its part, too."""
         devices = {what: time for what, time in self.takes.items() if what != OF_HOST}
         most = max(devices, key=devices.__getitem__)
         return OF_HOST if self.takes[OF_HOST] > _CLEARLY * devices[most] else most
 
 
 def together(causes: Sequence[Cause]) -> list[Cause]:
-    """Return the causes, ranks with the same one as one cause."""
+    """Return the causes, with ranks that have the same cause joined into one."""
     groups: list[list[int]] = []
     for number, cause in enumerate(causes):
         alike = next((group for group in groups if causes[group[0]].is_like(cause)), None)
@@ -141,7 +141,7 @@ def together(causes: Sequence[Cause]) -> list[Cause]:
 
 
 def _joined(causes: Sequence[Cause]) -> Cause:
-    """Return several ranks as one cause, which costs what they cost one after the other; its waiting is not known."""
+    """Return several ranks as one cause, whose cost is the sum of theirs; its waiting is not known."""
     if len(causes) == 1:
         return causes[0]
     return replace(
@@ -158,26 +158,26 @@ def _joined(causes: Sequence[Cause]) -> Cause:
 
 @frozen
 class Blame:
-    """The time that a job loses, and to what.
+    """The time that a job loses, and the causes of the loss.
 
     Args:
         steps: numbers of the steps that count.
-        step_ns: how long a step takes: from the first to the last point of all, by the number of steps [ns].
-        lost_ns: what a step would take less, were everything as usual [ns].
-        causes: ranks, hosts and links that are more than chance may explain, those first that cost most; each with
-            those removed that it is behind.
-        slow: number of a slow step -> its cause: the rank that makes it so, or all of a host; no rank: all are alike.
-        longest: number of a step -> the ranks that take clearly longest for themselves, where some do.
+        step_ns: length of a step: from the first to the last point of all, divided by the number of steps [ns].
+        lost_ns: time that a step would save if everything took as long as usual [ns].
+        causes: ranks, hosts and links that are more than chance may explain, the most costly first; each is costed with
+            the causes in its `behind` removed.
+        slow: number of a slow step -> its cause: one rank, or the ranks of a host; no ranks: all are alike.
+        longest: number of a step -> the ranks whose own work takes clearly longest, if there are any.
         compared: rank -> share of its time of computing that compares with that of others.
-        computes: rank -> its time of computing by what others usually take for the same.
+        computes: rank -> its time of computing divided by the usual time of others for the same work.
         matched: share of the time in communication kernels whose partners are known.
-        suspect: the rank that takes longest for itself, and lastingly so; its cost is not asked. None: none does.
-        together: ranks that take about as much longer as the suspect, itself among them: without one alone the others
-            would be waited for.
-        unmet: ranks that communicate and never with a known partner, where others do.
-        denied: the rank that ought to be a cause and is none; None: there is no such rank.
+        suspect: the rank with the largest lasting excess, whatever it costs; None: no rank has one.
+        together: ranks with about as much excess as the suspect, itself among them: without one of them alone, the job
+            would wait for the others.
+        unmet: ranks that communicate but never with a known partner, although others have known partners.
+        denied: the rank that ought to be a cause but is not; None: there is no such rank.
         links_compare: whether some links compare with others.
-        inferred_links: how many links between ranks are inferred, not recorded.
+        inferred_links: number of links between ranks that are inferred, not recorded.
     """
 
     steps: tuple[int, ...]
@@ -198,16 +198,16 @@ class Blame:
 
     @property
     def is_matched(self) -> bool:
-        """Whether enough of the communication is matched to say what others wait for."""
+        """Whether enough of the communication is matched to know the waits for others."""
         return self.matched >= MATCHED_AT_LEAST
 
     @property
     def judged(self) -> tuple[str, ...]:
-        """The kinds of causes that are looked for: links where some compare, and calls tell them apart."""
+        """The kinds of causes that are looked for: links where some compare, and calls identify them."""
         return ("rank", "host", "link") if self.links_compare and not self.inferred_links else ("rank", "host")
 
     @property
     def not_judged(self) -> str:
-        """Why links are not looked for; empty where they are, or where there is but one."""
+        """Why links are not looked for; empty where they are, or where there is only one."""
         text = "; links are not compared: it takes calls of RCCL to tell them apart"
         return text if self.inferred_links > 1 else ""

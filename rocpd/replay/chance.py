@@ -1,9 +1,9 @@
-"""Whether what one of several alike takes longer lasts, or may be chance. Pure arithmetic of series, one value a step.
+"""Whether the excess of one of several alike lasts, or may be chance. Pure arithmetic of series, one value per step.
 
-Neighbouring steps are alike: temperature and power change slowly. So steps are no independent trials: what the mean of
-a series is worth follows from how alike neighbours are, in all series together (an autoregressive process of order 1,
-its estimate corrected for short series: Marriott and Pope, Biometrika 41, 1954), and from how far the means of the
-others lie apart, whichever is more. Single outliers count no more than the largest usual value.
+Neighbouring steps are alike, for temperature and power change slowly. So steps are no independent trials. The error of
+a mean follows from how alike neighbours are, in all series together (an autoregressive process of order 1, its estimate
+corrected for short series: Marriott and Pope, Biometrika 41, 1954), or from how far the means of the others lie apart,
+whichever is larger. Single outliers count no more than the largest usual value.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ from rocpd.base import Floats
 from rocpd.base.student import survival
 
 LIKELY, CERTAIN = 0.007, 1e-5
-"""Chances below which something lasts likely, or for certain; calibrated to err in 1 of 100 jobs."""
+"""Chances below which an excess likely, or certainly, lasts; calibrated to err in 1 of 100 jobs."""
 
 LEAST_TO_TELL = 4
-"""Steps, of fewer nothing can be told from chance."""
+"""The fewest steps that can rule out chance."""
 
 _FAR = 4.0  # deviations: further away is an outlier
-_NORMAL = 1.4826  # deviation by median distance
+_NORMAL = 1.4826  # factor from a median distance to a standard deviation
 _MOST_ALIKE = 0.99
-_MOST_FREEDOM = 300  # from there on Student's t hardly changes
-_SECOND = 4  # times: the chance of a second comparison, so that both together err hardly more often than the first
-_FEWEST_OF_HOST = 3  # ranks, that say how far those of one host lie apart
-_FEW = 3  # series whose means say nothing of how far apart they are
+_MOST_FREEDOM = 300  # beyond it Student's t hardly changes
+_SECOND = 4  # factor on the chance of a second comparison, so that both together hardly err more often than the first
+_FEWEST_OF_HOST = 3  # ranks of a host that show how far its ranks lie apart
+_FEW = 3  # series: too few for their means to show how far apart they lie
 
 
 def chance_of(series: Floats, column: int) -> float:
     """Return the probability that one of several series that are alike lies so far above the others by chance.
 
-    That is, had no one been looked at in particular; 1.0 where there are too few steps.
+    The series is taken as one of all, not as singled out beforehand. 1.0 where there are too few steps.
 
     Args:
-        series: a row for each step, a column for each of those that are alike.
-        column: of which it is asked.
+        series: a row for each step, a column for each of the series that are alike.
+        column: the column in question.
     """
     steps, count = series.shape
     if steps < LEAST_TO_TELL or count < 2:
@@ -50,7 +50,7 @@ def chance_of(series: Floats, column: int) -> float:
         alike = float((rest[1:] * rest[:-1]).sum()) / variance
         alike = min(_MOST_ALIKE, max(0.0, (alike * steps + 1) / (steps - 3)))
     lags = np.arange(1, steps)
-    share = float(1 + 2 * ((1 - lags / steps) * alike**lags).sum()) / steps  # of the variance, that the mean has
+    share = float(1 + 2 * ((1 - lags / steps) * alike**lags).sum()) / steps  # of the variance, kept by the mean
     within = variance / (count * steps) / max(1 - share, 0.02) * share
     others = np.delete(means, column)
     between = 0.0 if count <= _FEW else (_NORMAL * float(np.median(np.abs(means - np.median(means))))) ** 2
@@ -64,13 +64,13 @@ def chance_of(series: Floats, column: int) -> float:
 
 
 def chance_among(series: Floats, column: int, hosts: Sequence[str]) -> float:
-    """Return how likely it is that a series lies so far above all others, or above those of its host, whichever less.
+    """Return the chance that a series lies so far above all others, or above those of its host, whichever is less.
 
-    Where hosts differ, that is how far series lie apart, and would hide one that is above all of its host.
+    Where hosts differ, series lie far apart, which would hide one that is above all of its host.
 
     Args:
         series: a row for each step, a column for each rank.
-        column: of which it is asked.
+        column: the column in question.
         hosts: name of the host of each rank.
     """
     numbers, ranks = np.unique(hosts, return_inverse=True, return_counts=True)[1:]
@@ -82,7 +82,7 @@ def chance_among(series: Floats, column: int, hosts: Sequence[str]) -> float:
 
 
 def tamed(series: Floats) -> Floats:
-    """Return series whose outliers are as large as the largest usual value."""
+    """Return series whose outliers are cut to the largest usual value."""
     middle = np.median(series, axis=0)
     far = _FAR * _NORMAL * np.median(np.abs(series - middle), axis=0)
     return np.where(far > 0, np.clip(series, middle - far, middle + far), series)

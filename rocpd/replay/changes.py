@@ -1,13 +1,12 @@
-"""Changes that a job is replayed with: what is taken away, scaled, or no longer waited for. Never replays.
+"""Changes that a job is replayed with: time taken away, times scaled, or waits dropped. Never replays.
 
-- `without`: what something takes beyond what is usual goes, as `rocpd.replay.blame` has it; a step is as the step that
-  took as long as most; calls and gaps go as a whole.
+- `without`: the excess of something over its usual time goes, as `rocpd.replay.blame` determines it; a step becomes
+  like the step of median length; calls and gaps go as a whole.
 - `scale`: times are multiplied; factors of several changes multiply.
-- `overlap`: communication or copies no longer hold up what comes after them on their agent, nor the host. Who needs
-  the data is not recorded. Sends, receives, all-to-alls, all-reduces of groups that have some at the begin of a step,
-  and collectives that are short beside the others of their stream are waited for as before; so is the last long one of
-  a stream in a step, as an optimiser waits for all gradients. Copies are done
-  when the step ends.
+- `overlap`: communication or copies no longer hold up what comes after them on their agent, nor the host. No record
+  says who needs the data. These are waited for as before: sends, receives, all-to-alls, all-reduces of groups that
+  have some at the begin of a step, collectives that are short beside the others of their stream, and the last long one
+  of a stream in a step, as an optimiser waits for all gradients. Copies are done when the step ends.
 """
 
 from __future__ import annotations
@@ -72,16 +71,16 @@ KINDS: Mapping[Verb, Mapping[str, str]] = {
     },
     Verb.OVERLAP: {"comm": "[RANKS]", "copies": ""},
 }
-"""Kinds of changes, and by which names: none where empty, maybe one in brackets."""
+"""Verb -> kinds of changes -> the form of their names: no name where empty, an optional one in brackets."""
 
-_AT_ONCE = 2_000  # after what it waited for, and nothing else explains it [ns]
-_HIP = "HIP_RUNTIME_API"  # whose rules know the functions of HSA, too
+_AT_ONCE = 2_000  # delay after a wait up to which it is taken to bind [ns]
+_HIP = "HIP_RUNTIME_API"  # its rules know the functions of HSA, too
 _CALL = "call of 20 us or more"
-_FIRST_LAYERS = 0.125  # of a step: what all-reduces move so early are no gradients
+_FIRST_LAYERS = 0.125  # of a step: all-reduces that come so early move no gradients
 _SHORT = 4  # times shorter than the longest
 _LONG = 60  # characters of a name in a hint
 _RECORDED = "rocpd info JOB says what is recorded"
-_MOST_GAPS = 3  # that are tried
+_MOST_GAPS = 3  # gaps that are tried
 _LONGEST = 2.0**62  # of a time [ns]: 146 years
 _SEEN = 5  # times that an inferred wait must have been seen to bind, to be beyond doubt
 
@@ -91,10 +90,10 @@ class Change:
     """One change.
 
     Args:
-        verb: what is done.
-        kind: of what it is done to, as `KINDS` has them.
-        name: which one; empty: all, or the only one.
-        factor: that times are multiplied by, of `scale`.
+        verb: the kind of action.
+        kind: kind of its object, as in `KINDS`.
+        name: name of its object; empty: all, or the only one.
+        factor: the factor on times, for `scale`.
     """
 
     verb: Verb
@@ -104,22 +103,22 @@ class Change:
 
     @property
     def is_bound(self) -> bool:
-        """Whether nobody can do it as a whole: what takes no time any more gains at most as much."""
+        """Whether it only bounds the gain, as nobody can reduce a time to nothing."""
         return self.verb is Verb.SCALE and not self.factor
 
     @property
     def what(self) -> str:
-        """Its object, as the command line has it: `rank:6`."""
+        """Its object, as the command line writes it: `rank:6`."""
         return f"{self.kind}:{self.name}" if self.name else self.kind
 
     def __str__(self) -> str:
-        """Return it as the command line has it."""
+        """Return it as the command line writes it."""
         factor = f"={self.factor:g}" if self.verb is Verb.SCALE else ""
         return f"--{self.verb} {self.what}{factor}"
 
 
 def changes(without: Iterable[str], scale: Iterable[str], overlap: Iterable[str]) -> tuple[Change, ...]:
-    """Return the changes that words ask for.
+    """Return the changes that words of the command line ask for.
 
     Args:
         without: such as `rank:6`.
@@ -182,15 +181,15 @@ def without(kind: str, name: object) -> Change:
 
 
 def without_calls(names: Iterable[str]) -> Change:
-    """Return the change that takes calls away, by their names."""
+    """Return the change that takes away the calls of some names."""
     words = list(map(re.escape, sorted(names)))
     return without("call", f"^({'|'.join(words)})$" if len(words) > 1 else f"^{words[0]}$")
 
 
 OVERLAPPED = {kind: Change(Verb.OVERLAP, kind) for kind in KINDS[Verb.OVERLAP]}
-"""Kind -> the change that lets it hold up nothing."""
+"""Kind -> the change by which it holds up nothing."""
 FREE = {kind: Change(Verb.SCALE, kind, factor=0.0) for kind in ("launch", "host", "collective")}
-"""Kind -> the change that lets it take no time."""
+"""Kind -> the change by which it takes no time."""
 
 
 def of_cause(cause: Cause) -> Change:
@@ -217,13 +216,13 @@ class Changing:
         self.calls = self.counts & (points.kind == Point.HOST) & np.isin(points.name, sorted(called))
 
     def on(self, job: JobGraph) -> Changing:
-        """Return the same for a graph of the same points with other waits; what is taken away is known once."""
+        """Return the same for a graph of the same points with other waits; excess times are shared."""
         other = copy(self)
         other.job = job
         return other
 
     def resolved(self, asked: Sequence[Change]) -> tuple[Change, ...]:
-        """Return the changes with what is the straggler, each once: a rank, where one is to blame, else a host or link.
+        """Return the changes, each once, with the straggler named: a rank if one is to blame, else a host or link.
 
         Raises:
             RocpdError: there is no straggler.
@@ -237,15 +236,15 @@ class Changing:
         return of_cause(cause)
 
     def excess(self, change: Change, hosts: tuple[Change, ...] = ()) -> Ints:
-        """Return what each point takes less by a change that takes something away [ns].
+        """Return the time that a change takes away from each point [ns].
 
         Args:
-            change: the change.
-            hosts: changes that take hosts away with it. A rank compares with others as they are without these and those
-                that it is beside.
+            change: the change, which takes something away.
+            hosts: changes that take hosts away together with it. A rank then compares with others as they are without
+                these hosts, and without late hosts beside it.
 
         Raises:
-            RocpdError: there is nothing of that name.
+            RocpdError: nothing has its name.
         """
         hosts = tuple(dict.fromkeys((*self.beside(change), *hosts))) if change.kind == "rank" else ()
         known = change, hosts
@@ -262,7 +261,7 @@ class Changing:
         return self.less[known]
 
     def beside(self, change: Change) -> tuple[Change, ...]:
-        """Return the changes that take late hosts away beside which a rank is, that a change takes away."""
+        """Return the changes that take away the late hosts beside the ranks of a change; none for other changes."""
         if change.kind != "rank":
             return ()
         return tuple(without("host", host.name) for host in self.blaming.late_beside(self._ranks(change)))
@@ -280,13 +279,13 @@ class Changing:
 
         Args:
             asked: the changes.
-            share: change -> how much goes of what it takes away; all where it is not named.
-            also: what points take less besides [ns]; None: nothing.
-            is_elastic: whether what nothing explains shrinks with the work that it belongs to.
-            is_waited: whether operations that come next wait for copies that overlap.
+            share: change -> share of its excess that goes; 1 where it is not given.
+            also: further time that points lose [ns]; None: nothing.
+            is_elastic: whether unexplained pauses shrink with the work that they belong to.
+            is_waited: whether the next operations wait for copies that overlap.
 
         Raises:
-            RocpdError: a change names nothing that there is.
+            RocpdError: a change names nothing in the job.
         """
         points, job = self.job.points, self.job
         work = self._left(asked, share, also)
@@ -313,7 +312,7 @@ class Changing:
         return _elastic(job, points.work) if is_elastic else job
 
     def _left(self, asked: Sequence[Change], share: Mapping[Change, float], also: Ints | None) -> Ints:
-        """Return how long points still take without what is taken away, each once [ns]; arguments as `applied`."""
+        """Return the time that points keep, each losing time to one change only [ns]; arguments as `applied`."""
         is_less, work = np.zeros(len(self.job.points), bool), self.job.points.work
         steps = [int(change.name) for change in asked if change.verb is Verb.WITHOUT and change.kind == "step"]
         are_usual = (self.counts & np.isin(self.job.points.step, steps)).nonzero()[0]
@@ -332,9 +331,9 @@ class Changing:
         gone = [change for change in asked if change.verb is Verb.WITHOUT]
         for change in (change for change in gone if change.kind == "step"):
             work = less(work, self.excess(change), 1)
-        is_less[are_usual] = False  # what ranks take longer in usual steps goes, too
+        is_less[are_usual] = False  # the lasting excess of ranks goes in usual steps, too
         others = (change for change in gone if change.kind != "step")
-        for change in sorted(others, key=lambda change: change.kind == "host"):  # its ranks alone may take longer
+        for change in sorted(others, key=lambda change: change.kind == "host"):  # a host's ranks may have more excess
             more = self.excess(change, hosts)
             if len(are_usual) and change.kind in ("rank", "host"):
                 more = _replaced(more, are_usual, self.blaming.in_usual_steps(more, are_usual))
@@ -342,7 +341,7 @@ class Changing:
         return work
 
     def _unexplained(self, edges: OrderedEdges) -> Ints:
-        """Return what is not explained of points by other edges: less where these no longer wait [ns]."""
+        """Return the unexplained time of points with other edges [ns]: at most 0 where the host no longer waits."""
         lag = self.job.points.lag
         if edges is self.job.edges:
             return lag
@@ -398,14 +397,14 @@ class Changing:
         return less
 
     def _typical(self, step: int) -> int:
-        """Return the number of the step, of the others, that took as long as most."""
+        """Return the number of the other step of median length."""
         lengths, steps = self.blaming.lengths(self.job.points.time), self.blaming.steps
         others = (steps != step).nonzero()[0]
         middle = others[np.argsort(lengths[others], kind="stable")[(len(others) - 1) // 2]]
         return int(steps[middle])
 
     def _call(self, change: Change) -> Ints:
-        """Return the time of calls; what waits for operations no longer waits."""
+        """Return the time of calls [ns]; at least 1 for calls that wait for operations, which no longer wait."""
         some = self.calls & self._matching(change, self.calls, _CALL)
         work = np.where(some, self.job.points.work, 0)
         waits = np.zeros(len(work), bool)
@@ -414,24 +413,24 @@ class Changing:
         return np.where(waits, np.maximum(work, 1), work)
 
     def _gap(self, change: Change) -> Ints:
-        """Return the n-th longest pause of the host between calls."""
+        """Return the n-th longest pause of the host between calls, at its point; else 0 [ns]."""
         pauses = self._pauses()
         return np.where(np.arange(len(pauses)) == self._gap_at(change, pauses), pauses, 0)
 
     def _gap_at(self, change: Change, pauses: Ints) -> int:
-        """Return at which point the n-th longest pause ends."""
+        """Return the number of the point at which the n-th longest pause ends."""
         count, number = int(np.count_nonzero(pauses)), int(change.name)
         if not 1 <= number <= count:
             raise RocpdError(f"{change}: there is none", f"gaps are numbered from 1, the longest, to {count}")
-        order = self.job.order  # of equal ones
+        order = self.job.order  # the first of equal pauses counts
         at = order[np.argpartition(-pauses[order], number - 1)[:number]]
         return int(at[np.argmin(pauses[at])])
 
     def about(self, change: Change, asked: Sequence[Change]) -> str:
-        """Return what a change is about where its name alone does not say it.
+        """Return the detail of a change that its name lacks; mostly empty.
 
-        That is how long a gap is, and where; that a call which is scaled waits all the same; and what a cause costs
-        once others that hide it are gone, unless these are `asked` for, too.
+        These are the length and place of a gap; a note that a scaled call still waits; and the cost of a cause once
+        others that hide it are gone, unless these are `asked` for, too.
         """
         if change.verb is Verb.SCALE:
             return self._waiting(change) if change.kind == "call" else ""
@@ -443,7 +442,7 @@ class Changing:
         return f"{readable(int(pauses[at]), 'ns')} of rank {self.job.rank[at]}{name}"
 
     def _waiting(self, change: Change) -> str:
-        """Say that calls whose time is scaled wait for operations as before, where they do."""
+        """Return a note that calls whose time is scaled still wait for operations, if they do."""
         if not self._scaled(change)[_synchronised(self.job.edges)[1]].any():
             return ""
         return f"what it waits for, it still waits for: {without('call', change.name)} takes that away"
@@ -461,12 +460,12 @@ class Changing:
         return f"{share * 100:.1f} % less once {names} {'is' if len(before) == 1 else 'are'} gone"
 
     def long_on_host(self, least: int) -> list[Change]:
-        """Return the changes that take away calls of HIP and HSA, and gaps, that a rank spends so long in [ns]."""
+        """Return the changes that take away calls of HIP and HSA, and gaps, of at least so much time of a rank [ns]."""
         calls, gaps = self._long_calls(self.job.points.work, least), np.count_nonzero(self._pauses() >= max(1, least))
         return [*calls, *(without("gap", number + 1) for number in range(min(int(gaps), _MOST_GAPS)))]
 
     def long_waits(self, least: int) -> list[Change]:
-        """Return the changes that take away calls in which a rank waits so long for operations [ns]."""
+        """Return the changes that take away calls in which a rank waits at least so long for operations [ns]."""
         points, edges, waited = self.job.points, self.job.edges, np.zeros(len(self.job.points), np.int64)
         waits = np.zeros(len(points), bool)
         waits[_synchronised(edges)[1]] = True
@@ -477,7 +476,7 @@ class Changing:
         return self._long_calls(waited, least)
 
     def _long_calls(self, time: Ints, least: int) -> list[Change]:
-        """Return the changes that take away calls whose points take a rank so long in all; `time` of each [ns]."""
+        """Return the changes that take away calls with at least so much `time` of a rank in all their points [ns]."""
         points = self.job.points
         rows = (self.calls & (points.name >= 0)).nonzero()[0]
         which = numbered(points.name[rows], self.job.rank[rows])
@@ -486,15 +485,15 @@ class Changing:
         return [without_calls([name]) for name in sorted(names) if host_call(name, _HIP) is not HostCall.OTHER]
 
     def _pauses(self) -> Ints:
-        """Return how long each pause of the host between calls is [ns]; 0 elsewhere."""
+        """Return the length of each pause of the host between calls [ns]; 0 elsewhere."""
         points = self.job.points
         return np.where(self.counts & (points.kind == Point.HOST) & ~self.calls, points.work, 0)
 
     def _matching(self, change: Change, some: Flags, noun: str) -> Flags:
-        """Return which points have a name that matches.
+        """Return which points have a name that the change matches.
 
         Raises:
-            RocpdError: none of `some` has.
+            RocpdError: none of `some` has such a name.
         """
         pattern, points = re.compile(change.name), self.job.points
         matching = [number for number, name in enumerate(self.job.names) if pattern.search(name)]
@@ -505,7 +504,7 @@ class Changing:
         return is_named
 
     def _links(self, change: Change) -> list[int]:
-        """Return the numbers of the links between ranks."""
+        """Return the numbers of the links between the ranks that a change names."""
         links = self.job.links
         some = [number for number, link in enumerate(links) if listed(link.ranks) == change.name]
         if not some:
@@ -544,7 +543,7 @@ class Changing:
         return are_theirs
 
     def _collectives(self, change: Change, moves: Flags) -> Flags:
-        """Return the transfers that do what a name says, by calls, else by kernels."""
+        """Return the transfers that do the operation a change names, by their calls, else by their kernels."""
         job = self.job
         word = _plain(change.name)
         by_call = [number for number, name in enumerate(job.moves) if word in _plain(name)]
@@ -556,7 +555,7 @@ class Changing:
         return some
 
     def _launching(self) -> Flags:
-        """Return the host work that leads to launches: of the calls, and of short pauses right before them."""
+        """Return the host work that leads to launches: the calls, and the short pauses right before them."""
         points, edges, rank = self.job.points, self.job.edges, self.job.rank
         launches = np.zeros(len(points), bool)
         launches[edges.source[edges.kind == Edge.LAUNCH]] = True
@@ -596,7 +595,7 @@ class Changing:
         return OrderedEdges.of(every.take(np.argsort(every.target, kind="stable")), len(points))
 
     def _overlapping(self, job: JobGraph, change: Change) -> Flags:
-        """Return the points at which what is to overlap ends."""
+        """Return the points at which the work that is to overlap ends."""
         points = job.points
         if change.kind == "copies":
             ends: Flags = points.part == COPIES
@@ -610,9 +609,9 @@ class Changing:
         return ends & ~np.isin(job.link, self._needed_at_once(ends)) if ends.any() else ends
 
     def _needed_at_once(self, ends: Flags) -> list[int]:
-        """Return the links whose all-reduces come with the first layers of a step, and those of all-to-alls.
+        """Return the links of all-to-alls, and those whose all-reduces come with the first layers of a step.
 
-        Gradients are there once all layers have been passed: what comes before are activations, and tokens of experts.
+        Gradients are complete once all layers have been passed: earlier transfers carry activations, or expert tokens.
         """
         job, rows = self.job, ends.nonzero()[0]
         places = {(rank, step): both for rank, steps in job.steps.items() for step, both in steps.items()}
@@ -632,7 +631,7 @@ class Changing:
         return at_once
 
     def _long(self, ends: Flags) -> Flags:
-        """Return those transfers that are not short beside the longest of their stream."""
+        """Return the transfers that are not short beside the longest of their stream."""
         points = self.job.points
         rows = ends.nonzero()[0]
         stream, longest = numbered(self.job.rank[rows], points.lane[rows]), np.zeros(len(rows) + 1, np.int64)
@@ -641,7 +640,7 @@ class Changing:
         return ends
 
     def _done_by_the_end(self, job: JobGraph, last: Ints) -> Edges:
-        """Return edges from the last copies of steps to the ends of these."""
+        """Return edges from the last copies of steps to the ends of these steps."""
         points = job.points
         ends = {(rank, step): end for rank, steps in job.steps.items() for step, (_, end) in steps.items()}
         keys = zip(job.rank[last].tolist(), points.step[last].tolist(), strict=True)
@@ -651,7 +650,7 @@ class Changing:
 
 
 def without_doubtful(job: JobGraph) -> JobGraph:
-    """Return a job without the inferred waits that were hardly ever seen to bind; its replay is the recording, too."""
+    """Return a job without inferred waits that were hardly ever seen to bind; its replay is still the recording."""
     points, edges = job.points, job.edges
     inferred = np.isin(edges.kind, (Edge.BETWEEN_STREAMS, Edge.BETWEEN_THREADS)).nonzero()[0]
     if not len(inferred):
@@ -673,7 +672,7 @@ def without_doubtful(job: JobGraph) -> JobGraph:
 
 
 def _to_the_next(job: JobGraph, ends: Ints) -> Edges:
-    """Return edges from points to the first operation of each other stream of their rank that starts after them."""
+    """Return edges from points to the first later operation of each other stream of their rank."""
     points = job.points
     begins = points.time - points.work
     starts = (np.isin(points.kind, (Point.OPERATION, Point.ARRIVAL)) & (points.part != COPIES)).nonzero()[0]
@@ -689,7 +688,7 @@ def _to_the_next(job: JobGraph, ends: Ints) -> Edges:
 
 
 def _same_stream(job: JobGraph, freed: Edges, moved: Flags) -> Edges:
-    """Return edges that keep what no longer waits for a transfer on its own stream behind what came before that."""
+    """Return edges that keep freed operations behind the operation before the transfer on the same stream."""
     points = job.points
     same = freed.kind == Edge.STREAM
     target = freed.target[same]
@@ -713,7 +712,7 @@ def _synchronised(edges: OrderedEdges) -> tuple[Ints, Ints]:
 
 
 def _freed(before: OrderedEdges, after: OrderedEdges, is_host: Flags) -> Flags:
-    """Return which points of the host waited for operations, and no longer do: what was left of the wait goes, too."""
+    """Return the points of the host that waited for operations and no longer do: the rest of the wait goes, too."""
     waited, waits = np.zeros(len(is_host), bool), np.zeros(len(is_host), bool)
     waited[_synchronised(before)[1]] = True
     waits[_synchronised(after)[1]] = True
@@ -721,7 +720,7 @@ def _freed(before: OrderedEdges, after: OrderedEdges, is_host: Flags) -> Flags:
 
 
 def _elastic(job: JobGraph, before: Ints) -> JobGraph:
-    """Return a changed job in which pauses shrink or grow as the work does that they belong to."""
+    """Return a changed job in which pauses shrink or grow with the work that they belong to."""
     points, edges = job.points, job.edges
     is_changed = (points.work != before) & (before > 0) & (points.kind != Point.HOST)
 
@@ -738,7 +737,7 @@ def _elastic(job: JobGraph, before: Ints) -> JobGraph:
 
 
 def _binding(job: JobGraph, rows: Ints) -> Ints:
-    """Return what each of some points came after in the recording: the last source, itself where it has none."""
+    """Return the point that each of some points came after in the recording: its latest source, or itself."""
     edges, by = job.edges, rows.copy()
     waiting, many = edges.of_points(rows)
     if len(waiting):
@@ -751,20 +750,20 @@ def _binding(job: JobGraph, rows: Ints) -> Ints:
 
 
 def _replaced(column: Ints, rows: Ints, values: Ints) -> Ints:
-    """Return a column with other values in some rows."""
+    """Return a copy of a column with other values in some rows, wide enough for them."""
     replaced: Ints = column.astype(np.result_type(column, narrowed(values)))
     replaced[rows] = values
     return replaced
 
 
 def in_ns(times: Any) -> Ints:
-    """Return times in whole ns; those of damaged files are held within what takes 63 bits."""
+    """Return times in whole ns; those of damaged files are clipped to the range of 63 bits."""
     held: Ints = np.rint(np.clip(times, -_LONGEST, _LONGEST)).astype(np.int64)
     return held
 
 
 def _there_are(known: Sequence[object], words: str = "there are") -> str:
-    """Return the hint for a name that nothing has, of those that are known."""
+    """Return the hint for an unknown name: the known ones."""
     return f"{words} {_few(known)}" if known else _RECORDED
 
 

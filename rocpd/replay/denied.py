@@ -1,4 +1,4 @@
-"""A rank that ought to be to blame, where no record links what it takes longer to what others wait for."""
+"""A rank that ought to be a cause, though no record links its longer computing to the waits of others."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from rocpd.base import Ints, frozen
 from rocpd.facts.columns import numbered
 from rocpd.replay.job import JobGraph
 
-_LEAST = 0.03  # of a step, that a rank computes longer which ought to be a cause
-_TRIED = 6  # ranks, those first that compute longest
-_REGAINED = 0.01  # of a step: less than that is nothing
-_FOR_ONE = 0.5  # of what ranks wait for each other, that is for such a rank
+_LEAST = 0.03  # share of a step by which a rank that ought to be a cause computes longer
+_TRIED = 6  # ranks, those that compute longest first
+_REGAINED = 0.01  # share of a step below which a gain counts as nothing
+_FOR_ONE = 0.5  # share of all waiting between ranks that is for such a rank
 
 
 @frozen
 class Denied:
-    """A rank that computes longer, and that others wait for or that costs much, though it is no cause.
+    """A rank that computes longer, and that others wait for or that costs much, but is no cause.
 
     Args:
         rank: its number.
-        longer: by which share it computes longer than others.
-        waiting: share of what ranks wait for each other in collectives for which it comes last.
-        regains: share of a step that the replay without it regains; nothing where no record links the two.
+        longer: share by which it computes longer than others.
+        waiting: share of the ranks' waiting in collectives that is spent on it as the last member.
+        regains: share of a step that the replay without it saves; 0 where no record links the two.
     """
 
     rank: int
@@ -33,7 +33,7 @@ class Denied:
     regains: float = 0.0
 
     def __str__(self) -> str:
-        """Return why nothing is known of it."""
+        """Return the rank with its excess, and why nothing more is known."""
         why = (
             f"; without it a step takes {self.regains * 100:.2g} % less, but steps are too few or too much alike, "
             "or ranks too far apart, to tell that from chance"
@@ -51,14 +51,14 @@ def denied(
     step_ns: float,
     regains: Callable[[int], float],
 ) -> Denied | None:
-    """Return the rank that is no cause, computes longer, and is waited for most or would cost much; the longest first.
+    """Return the longest-computing rank that is no cause, but is waited for most or would cost much; else None.
 
     Args:
         job: the graph.
-        meets: numbers of the points that come to collectives, and of those at which these start.
-        longer: rank that is no cause -> how much longer it computes [ns of a step], and by which share.
-        step_ns: how long a step takes.
-        regains: returns the share of a step that the replay without a rank regains.
+        meets: numbers of the points at which members come to collectives, and of those at which these start.
+        longer: rank that is no cause -> its extra time of computing per step [ns], and the share that this is.
+        step_ns: length of a step [ns].
+        regains: returns the share of a step that the replay without a rank saves.
     """
     came, meet = meets
     waits = job.points.time[meet] - job.points.time[came]

@@ -1,13 +1,13 @@
-"""The excess of each point of a job over what is usual: for its rank, and for ranks that do the same. Pure arithmetic.
+"""The excess of each point of a job over the usual time: of its rank, and of ranks that do the same. Pure arithmetic.
 
-Points of different steps compare by their place in the step: the n-th of a name on a rank. What is usual for a rank is
-the median of its steps, nothing where fewer than half of them have the place; what is usual for others, the median of
-what is usual for each of them. So what a point takes is what others usually take, plus what its rank usually takes more
-(a straggler, a slow host, a slow link), plus what it took more in this step (a stall, a slow step). A step that has
-more to compute on most ranks, for longer sequences, takes a slow one as much longer. Ranks are compared
-in what they do equally often in a step, name by name: the stages of a pipeline in the layers that all of them have.
-Peers, which meet in collectives alone, have the same to do: where some run a kernel oftener, it compares from one
-collective to the next, and what few of them have there is more work.
+Points of different steps compare by their place in the step: the n-th of a name on a rank. The usual time of a rank is
+the median over its steps, nothing where fewer than half of them have the place; the usual time of others is the median
+of their usual times. So the time of a point is the usual time of others, plus the lasting excess of its rank (a
+straggler, a slow host, a slow link), plus its passing excess in this step (a stall, a slow step). In a step with more
+to compute on most ranks, as for longer sequences, the lasting excess grows by the same factor. Ranks are compared in
+the work that they do equally often in a step, name by name: the stages of a pipeline in the layers that all of them
+have. Peers, which meet in collectives alone, have the same work: where some run a kernel more often, it compares from
+one collective to the next, and kernels that few of the peers run there count as more work.
 """
 
 from __future__ import annotations
@@ -26,37 +26,37 @@ from rocpd.replay.points import Edge, Point, narrowed, places_of, small
 
 Column = TypeVar("Column", Ints, Flags)
 
-_ALIKE = 0.03  # of what ranks compute in a step: by so much more or less at most steps differ by chance
-_OF_SHARE = 0.5  # of the share by which others take longer in a step: kernels are alike
+_ALIKE = 0.03  # share of the computing in a step: most steps differ by no more than that by chance
+_OF_SHARE = 0.5  # share of the common growth that a kernel grows by at least to count as alike
 _NEARLY_ALL = 0.9  # of the time of kernels
-_SHARE = 1 << 20  # one, of shares in whole numbers
+_SHARE = 1 << 20  # one, for shares as whole numbers
 _FEWEST = 3  # steps that make a median
 _BLOCK = 1 << 16  # points at once
-_SHORT = 1 << 28  # ns: sums of a few such times take four bytes
+_SHORT = 1 << 28  # ns: sums of a few shorter times fit into four bytes
 _TIMES = (0, 2, 3)
-"""Which columns of units are times."""
-_AT_STEPS = 2  # of host work: that up to where a step begins or ends
+"""The columns of units that are times."""
+_AT_STEPS = 2  # kind of host work: that up to the begin or end of a step
 _KEYS = 5
-"""Which column of units is the first of those that are numbers."""
+"""The first column of units that holds numbers."""
 
 
 @frozen
 class StepPlaces:
     """Units: the points of all steps that stand at one place in the step, on one rank or link.
 
-    All columns are equally long. Their last row stands for points of no unit, whose number is -1.
+    All columns are equally long. Their last row stands for points without a unit, whose number is -1.
 
     Args:
-        usual: what points usually take [ns].
-        passes: whether steps are enough to say so.
-        reference: what others that do the same usually take [ns].
-        lasting: how much more that is than theirs [ns].
+        usual: usual time of the points [ns].
+        passes: whether there are enough steps to know it.
+        reference: usual time of others that do the same [ns].
+        lasting: excess of `usual` over `reference` [ns].
         is_compared: whether others do the same.
-        place: a number that those of ranks which compare share; -1 where nothing compares, and of links.
-        rank: number of the rank; -1: it is one of a link.
-        count: how many points.
-        first: the first one.
-        kernel: number of the name of what computes; else -1.
+        place: a number shared by units of ranks that compare; -1 where nothing compares, and for links.
+        rank: number of the rank; -1: the unit is one of a link.
+        count: number of points.
+        first: number of the first point.
+        kernel: number of the name of a computing kernel; else -1.
     """
 
     usual: Ints
@@ -71,14 +71,15 @@ class StepPlaces:
     kernel: Ints
 
     def like_the_rest(self, longer: Ints, is_known: Flags, whose: Ints) -> Ints:
-        """Return what units take longer; kernels that compare with none as much as the others of the rank or host.
+        """Return the excess of units, with that of kernels that compare with none set to the common share.
 
-        That is so where all those that compare take longer by much the same share, as where clocks are low.
+        This applies where all kernels of the rank or host that compare take longer by much the same share, for example
+        because clocks are low.
 
         Args:
-            longer: what units take longer [ns], nothing where it is not known.
-            is_known: where it is.
-            whose: number of the rank or host of each.
+            longer: excess of units [ns], 0 where it is not known.
+            is_known: whether the excess is known.
+            whose: number of the rank or host of each unit.
         """
         longer, kernels = longer.copy(), (self.kernel >= 0).nonzero()[0]
         for _, some in grouped([whose[kernels]]):
@@ -95,20 +96,21 @@ class StepPlaces:
 
 
 NO_UNIT = (0, False, 0, 0, False, -1, -1, 0, 0, -1)
-"""The columns of the last row of units."""
+"""The values of the last row of units."""
 
 
 @frozen
 class Excess:
-    """The excess of points over what is usual.
+    """The excess of points over their usual times.
 
     Args:
-        work: of the points of the job [ns].
-        unit: of each the number of its unit; -1: none.
-        units: these.
-        shapes: of each link a number that links which compare share.
-        common: of each point the number of its share in `shares`; nothing where no step has more work than usual.
-        shares: times as much work as usual steps have on most ranks, after that of points which do not compute, 1.
+        work: time of each point of the job [ns].
+        unit: number of the unit of each point; -1: none.
+        units: the units.
+        shapes: for each link, a number shared by links that compare.
+        common: for each point, the index of its share in `shares`; empty where no step has more work than usual.
+        shares: work of most ranks in a step, as times that of usual steps; the first, 1, is for points that do not
+            compute.
     """
 
     work: Ints
@@ -130,21 +132,21 @@ class Excess:
         return replace(self, units=units, common=common, shares=shares)
 
     def lasting_of(self, rows: Ints | slice) -> Ints:
-        """Return the time that points take more than others that do the same usually take [ns]; negative: less.
+        """Return the lasting excess of points over the usual time of others that do the same [ns]; it may be negative.
 
-        In a step with more work it is as much more.
+        In a step with more work it is larger by the same factor.
         """
         return self.in_step(self.of_units(self.units.lasting, rows), rows)
 
     def passing_of(self, rows: Ints | slice) -> Ints:
-        """Return the time that points take more than the same place of other steps of the rank, or link [ns]."""
+        """Return the excess of points over the same place in other steps of the rank, or link [ns]."""
         more = self.of_units(self.units.usual, rows)
         np.subtract(self.work[rows], more, out=more, casting="same_kind")
         more[~self.of_units(self.units.passes, rows)] = 0
         return more
 
     def passing_alone(self, rows: Ints | slice) -> Ints:
-        """Return the same beside what all ranks take more in that step, such as for longer sequences."""
+        """Return the passing excess without the part that all ranks share in the step, as for longer sequences [ns]."""
         if not len(self.common):
             return self.passing_of(rows)
         more = self.work[rows] - self.in_step(self.of_units(self.units.usual, rows), rows)
@@ -152,11 +154,11 @@ class Excess:
         return more
 
     def in_step(self, times: Ints, rows: Ints | slice) -> Ints:
-        """Return times of some points as they are in steps with as much work as theirs [ns]."""
+        """Return times of some points, scaled from usual steps to the work of their own steps [ns]."""
         return self._scaled(times, np.multiply, rows)
 
     def as_usual(self, times: Ints, rows: Ints) -> Ints:
-        """Return times of some points as they would be in usual steps [ns]."""
+        """Return times of some points, scaled from the work of their own steps to usual steps [ns]."""
         return self._scaled(times, np.divide, rows)
 
     def _scaled(self, times: Ints, by: Callable[[Ints, Floats], Floats], rows: Ints | slice) -> Ints:
@@ -168,7 +170,7 @@ class Excess:
         return scaled
 
     def of_units(self, column: Column, rows: Ints | slice = slice(None)) -> Column:
-        """Return the values of some points, given those of units; numpy makes eight bytes of each number of a unit."""
+        """Return the values of some points from those of units, in blocks: numpy widens each index to eight bytes."""
         unit = self.unit[rows]
         values = np.empty(len(unit), column.dtype)
         for some in _blocks(len(unit)):
@@ -176,7 +178,7 @@ class Excess:
         return values
 
     def longer(self, rows: Ints | slice) -> Ints:
-        """Return the time that some points take more in their step than others do, or usually do [ns]."""
+        """Return the excess of some points over others, lasting and passing [ns]."""
         return self.lasting_of(rows) + self.passing_alone(rows)
 
     def is_compared(self, rows: Ints | slice) -> Flags:
@@ -184,25 +186,25 @@ class Excess:
         return self.of_units(self.units.is_compared, rows)
 
     def places_of_others(self, ranks: Ints) -> Ints:
-        """Return the numbers of the places that units of other ranks than some have."""
+        """Return the numbers of the places of units on other than the given ranks."""
         units = self.units
         return np.unique(units.place[(units.place >= 0) & ~np.isin(units.rank, ranks)])
 
     def beyond_others(self, whose: Ints) -> tuple[Ints, Ints]:
-        """Return what units take longer than is usual for those of others, and what all of `whose` they are do [ns].
+        """Return the excess of units over the usual time of other groups, and the part common to their own group [ns].
 
-        The second is the median of those that compare: a rank that takes longer than all others of its host is no
-        property of the host. Both are 0 where nothing compares. A median is that of points.
+        The second is the median of the group's units that compare: a rank that takes longer than all others of its host
+        is no property of the host. Both are 0 where nothing compares. Each point counts once in a median.
 
         Args:
-            whose: each unit is, such as the number of its host.
+            whose: number of the group of each unit, such as its host.
         """
         units = self.units
         beyond, common = np.zeros_like(units.usual), np.zeros_like(units.usual)
         some = (units.place >= 0).nonzero()[0]
         place, times = units.place[some], _weights(units.place[some], units.count[some])
         usual = units.reference[some] + units.lasting[some]
-        rows = np.repeat(np.arange(len(some)), times)  # a unit stands there as often as it counts
+        rows = np.repeat(np.arange(len(some)), times)  # a unit stands there once for each of its points
         medians, is_known = (
             column[np.cumsum(times) - times]
             for column in _medians_of_others(place[rows], usual[rows], whose[some][rows])
@@ -215,10 +217,10 @@ class Excess:
         return units.like_the_rest(beyond, known, whose), units.like_the_rest(common, known, whose)
 
     def lasting_without(self, removed: Ints) -> Ints:
-        """Return what points take longer than others usually do, had some of all taken less [ns].
+        """Return the excess of points over the usual time of others after some times of all points are removed [ns].
 
         Args:
-            removed: what points take less, all of a unit the same [ns].
+            removed: time removed from each point, equal within a unit [ns].
         """
         units = self.units
         some = (units.place >= 0).nonzero()[0]
@@ -236,12 +238,12 @@ class Excess:
 
 
 def _blocks(count: int) -> Iterator[slice]:
-    """Yield so many rows a block at a time, so that what is between them and their values takes no memory."""
+    """Yield the slices of so many rows block by block, so that intermediate values take little memory."""
     return (slice(low, low + _BLOCK) for low in range(0, count, _BLOCK))
 
 
 def _weights(place: Ints, count: Ints) -> Ints:
-    """Return how often units count in medians of points: once, where all of a place have equally many points."""
+    """Return the weight of each unit in medians of points: 1, where all units of a place have equally many points."""
     most = np.zeros(int(place.max(initial=-1)) + 1, np.int64)
     least = most + np.iinfo(np.int64).max
     np.maximum.at(most, place, count)
@@ -250,12 +252,12 @@ def _weights(place: Ints, count: Ints) -> Ints:
 
 
 def excess(job: JobGraph, steps: Sequence[int], *, are_pieces: bool = False) -> Excess:
-    """Return what points take beyond what is usual.
+    """Return the excess of points over their usual times.
 
     Args:
         job: the graph.
         steps: numbers of the steps that count.
-        are_pieces: whether they are pieces of the trace, which may hold parts of several steps.
+        are_pieces: whether the steps are pieces of the trace, which may hold parts of several real steps.
     """
     numbers = np.array(steps, np.int64)
     beyond = _excess(job, numbers, are_pieces=are_pieces)
@@ -265,7 +267,7 @@ def excess(job: JobGraph, steps: Sequence[int], *, are_pieces: bool = False) -> 
 
 
 def _with_common_of_places(beyond: Excess, job: JobGraph) -> Excess:
-    """Return the same for pieces of a trace, place by place."""
+    """Return the excess with the common work of pieces of a trace, found place by place."""
     usual = beyond.of_units(beyond.units.usual)
     computes = (job.points.part == COMPUTE) & (job.points.kind == Point.OPERATION) & (usual > 0)
     rows = (computes & beyond.is_compared(slice(None))).nonzero()[0]
@@ -278,14 +280,14 @@ def _with_common_of_places(beyond: Excess, job: JobGraph) -> Excess:
 
 
 def _with_common(beyond: Excess, job: JobGraph, steps: Ints) -> Excess:
-    """Return what points take beyond what is usual in steps that most ranks take as long to compute."""
+    """Return the excess with the common work of steps that most ranks take longer, or shorter, to compute."""
     more, usual = np.zeros((len(steps), len(job.own))), np.ones(len(job.own))
     common = np.zeros(len(job.points), small(len(steps) + 1))
     for column, (first, last) in enumerate(job.own.values()):
         here, points = slice(first, last), job.points.take(slice(first, last))
         at, counts = places_of(points.step, steps)
         counts &= (points.part == COMPUTE) & (points.kind == Point.OPERATION)
-        counts &= beyond.of_units(beyond.units.usual, here) > 0  # not what few steps have
+        counts &= beyond.of_units(beyond.units.usual, here) > 0  # not the work that only few steps have
         rows = counts.nonzero()[0]
         common[first + rows] = at[rows] + 1
         more[:, column] = np.bincount(at[rows], beyond.passing_of(first + rows), len(steps))
@@ -299,7 +301,7 @@ def _with_common(beyond: Excess, job: JobGraph, steps: Ints) -> Excess:
 
 
 def _excess(job: JobGraph, steps: Ints, *, are_pieces: bool) -> Excess:
-    """Return the same as if no step had more work than usual."""
+    """Return the excess as if no step had more work than usual."""
     alike: dict[Any, Any] = {}  # equal ones are one object
     kernels = {rank: alike.setdefault(each := _kernels_of(job, rank, steps), each) for rank in job.own}
     peers = frozenset[int]() if are_pieces else frozenset(_peers(job, steps).tolist())
@@ -312,8 +314,8 @@ def _excess(job: JobGraph, steps: Ints, *, are_pieces: bool) -> Excess:
         units, of_rank = _of_rank(job, rank, steps, uneven if rank in peers and len(uneven) else None)
         unit[first:last] = np.where(of_rank.unit < 0, -1, of_rank.unit + count)
         every.append(units)
-        # What the host does goes with the order of its calls: only ranks with the same kernels have the same, but for
-        # the time between steps.
+        # Host work goes with the order of its calls: only ranks with the same kernels have the same, except for the
+        # time between steps.
         of_role.append(roles.setdefault(kernels[rank], len(roles)))
         all_moved.append(of_rank.moved)
         seen |= of_rank.steps
@@ -321,8 +323,8 @@ def _excess(job: JobGraph, steps: Ints, *, are_pieces: bool) -> Excess:
     sizes, moved = [len(units.host) for units in every], np.concatenate(all_moved)
     role, whose = (np.repeat(narrowed(np.array(numbers, np.int64)), sizes) for numbers in (of_role, list(job.own)))
     units = _UnitsOfRank(*map(np.concatenate, zip(*every, strict=True)))
-    del every  # which has all units once more
-    # How often it pauses or takes long is chance: one that is slow in all calls would else compare with few others.
+    del every  # it holds all units a second time
+    # Pauses and long calls come by chance: a rank that is slow in all calls would else compare with few others.
     computes = role != roles.get(None, -1)
     often = np.where((units.host > 0) & computes, -1, units.often)
     does = np.where((units.host == 0) | ((units.host == _AT_STEPS) & computes), -1, role)
@@ -348,11 +350,11 @@ def _excess(job: JobGraph, steps: Ints, *, are_pieces: bool) -> Excess:
 
 
 class _UnitsOfRank(NamedTuple):
-    """The units of a rank, or of several: of the host or not, name, how often a step has it, which of these each is.
+    """The units of a rank, or of several: kind of host work or 0, name, times in a step, and place among these times.
 
-    Names of operations of the second agent of a rank are other ones, and so on.
+    Operations of the second agent of a rank have names of their own, and so on.
 
-    Then what they usually take [ns], how many points they have, and the first one.
+    Then their usual times [ns], their numbers of points, and the number of the first point of each.
     """
 
     host: Ints
@@ -365,11 +367,11 @@ class _UnitsOfRank(NamedTuple):
 
 
 class _OfRank(NamedTuple):
-    """A rank in steps that count.
+    """The points of a rank in steps that count.
 
     Args:
-        unit: of each point the number of its own among the units of the rank; -1: none.
-        moved: its transfers, of which links have units.
+        unit: for each point, the number of its unit within the rank; -1: none.
+        moved: numbers of its transfers, whose units belong to links.
         steps: numbers of the steps in which it has points.
     """
 
@@ -379,7 +381,7 @@ class _OfRank(NamedTuple):
 
 
 def _of_rank(job: JobGraph, rank: int, steps: Ints, uneven: Ints | None) -> tuple[_UnitsOfRank, _OfRank]:
-    """Return the units of a rank in some steps; `uneven`: names of kernels that compare between two collectives."""
+    """Return the units of a rank in some steps; `uneven`: names of kernels that compare between collectives."""
     here = slice(*job.own[rank])
     points, link = job.points.take(here), job.link[here]
     counts = np.isin(points.step, steps)
@@ -412,7 +414,7 @@ def _of_rank(job: JobGraph, rank: int, steps: Ints, uneven: Ints | None) -> tupl
 
 
 def _kernels_of(job: JobGraph, rank: int, steps: Ints) -> frozenset[tuple[int, int]] | None:
-    """Return the names of the kernels that a rank computes with, and how often a step has each; None: of none."""
+    """Return the names of the kernels that a rank computes with, and how often each is in a step; None: no kernels."""
     points = job.points.take(slice(*job.own[rank]))
     computes = points.name[np.isin(points.step, steps) & (points.part == COMPUTE)]
     names = numbered(computes)
@@ -422,9 +424,9 @@ def _kernels_of(job: JobGraph, rank: int, steps: Ints) -> frozenset[tuple[int, i
 
 
 def _peers(job: JobGraph, steps: Ints) -> Ints:
-    """Return the ranks that meet others in collectives, and only there: one with more kernels has more of their work.
+    """Return the ranks that meet others only in collectives: one with more kernels has more of the same work.
 
-    Those that send, or may, are stages of a pipeline, which differ in their kernels by what they are.
+    Ranks that send, or may send, are stages of a pipeline, whose kernels differ by design.
     """
     talks = (job.points.kind == Point.TRANSFER).nonzero()[0]
     talks = talks[np.isin(job.points.step[talks], steps)]
@@ -433,14 +435,14 @@ def _peers(job: JobGraph, steps: Ints) -> Ints:
 
 
 def _uneven(kernels: Sequence[frozenset[tuple[int, int]] | None]) -> Ints:
-    """Return the names of kernels that some ranks run oftener than others, given those of each."""
+    """Return the names of kernels that some ranks run more often than others; `kernels`: those of each rank."""
     known = [of_rank for of_rank in kernels if of_rank]
     often = by_key(each for of_rank in known for each in of_rank)
     return np.array([name for name, some in often.items() if some != some[:1] * len(known)], np.int64)
 
 
 def _segments(job: JobGraph, rank: int, rows: Ints, step: Ints) -> Ints:
-    """Return after how many collectives of their steps some points of a rank are launched; -1: nobody knows."""
+    """Return how many collectives of the step come before the launch of each point; -1: unknown."""
     first, last = job.own[rank]
     edges = slice(*job.edges.first[[first, last]].tolist())
     some = edges.start + (job.edges.kind[edges] == Edge.LAUNCH).nonzero()[0]
@@ -453,12 +455,12 @@ def _segments(job: JobGraph, rank: int, rows: Ints, step: Ints) -> Ints:
 
 
 def _often(group: Ints, steps: int) -> Ints:
-    """Return how often a step has each group, of so many steps."""
+    """Return the mean number of points of each group in a step, for so many steps."""
     return np.rint(np.bincount(group) / steps).astype(np.int64)[group]
 
 
 def _of_links(job: JobGraph, moved: Ints, shape: Ints) -> tuple[Ints, tuple[Any, ...]]:
-    """Return of transfers the number of their unit, and the columns of these; `shape`: of the link of each."""
+    """Return the unit of each transfer, and the columns of these units; `shape`: of the link of each transfer."""
     work, step, link = job.points.work[moved], job.points.step[moved], job.link[moved]
     nth = nth_of((shape, link, job.rank_of(moved), step))
     unit = numbered(shape, nth, link)
@@ -471,7 +473,7 @@ def _of_links(job: JobGraph, moved: Ints, shape: Ints) -> tuple[Ints, tuple[Any,
 
 
 def _running(name: Ints, whose: Ints, some: Flags) -> Ints:
-    """Return how many ranks have the name of a unit among some units; 0 for the others.
+    """Return the number of ranks with the name of each unit among the counted units; 0 of the others.
 
     Args:
         name: name of each unit.
@@ -488,13 +490,13 @@ def _compared(same: tuple[Ints, ...], usual: Ints, count: Ints, steps: int, run:
     """Return the columns of units, up to `place`.
 
     Args:
-        same: units which compare share these.
-        usual: the median of the points of each [ns].
-        count: how many these are.
-        steps: in how many steps there are such points.
-        run: how many ranks run what each is, where most of these may do without; else 0.
+        same: columns that are equal for units which compare.
+        usual: median time of the points of each unit [ns].
+        count: number of points of each unit.
+        steps: number of steps that have any of these points.
+        run: number of ranks that run the kernel of a unit, where most of them may run it less often; else 0.
     """
-    usual = np.where(count * 2 < steps, 0, usual)  # what few steps have is not usual
+    usual = np.where(count * 2 < steps, 0, usual)  # work of few steps is not usual
     kind = narrowed(numbered(*same))
     others, known = _medians_of_others(kind, usual, np.arange(len(usual), dtype=small(len(usual))))
     few = (usual > 0) & (np.bincount(kind)[kind] * 2 < run)
@@ -504,20 +506,20 @@ def _compared(same: tuple[Ints, ...], usual: Ints, count: Ints, steps: int, run:
 
 
 def _shapes(job: JobGraph, moved: Ints, steps: int) -> Ints:
-    """Return of each link a number that those share which compare.
+    """Return for each link a number shared by the links that compare with it.
 
-    They are between equally many ranks, on as many hosts, by one kernel, and move equally often in a step. Those that
-    are inferred compare with none.
+    Such links join equally many ranks on equally many hosts, use the same kernel, and move data equally often in a
+    step. Inferred links compare with none.
 
     Args:
         job: the graph.
-        moved: the numbers of the transfers in steps that count.
-        steps: how many steps these are.
+        moved: numbers of the transfers in steps that count.
+        steps: number of these steps.
     """
     link = job.link[moved].astype(np.int64)
     of_member = numbered(link, job.rank_of(moved))
     often = np.zeros(len(job.links))
-    np.maximum.at(often, link, np.bincount(of_member)[of_member] / max(steps, 1))  # of one member: in a ring it varies
+    np.maximum.at(often, link, np.bincount(of_member)[of_member] / max(steps, 1))  # per member: in a ring they vary
     shapes = [
         (
             link.name,
@@ -535,11 +537,11 @@ def _shapes(job: JobGraph, moved: Ints, steps: int) -> Ints:
 def are_alike(more: Ints, every: Ints) -> bool:
     """Whether kernels take longer by much the same share, small ones aside.
 
-    Nearly all of the time is in kernels that do, and the one that grew most did not grow by clearly more.
+    Nearly all of the time is in kernels that do so, and the kernel that grew most did not grow clearly more.
 
     Args:
         more: how much longer each takes.
-        every: how long.
+        every: how long each takes.
     """
     usual = every - more
     share = more.sum() / max(usual.sum(), 1)
@@ -550,7 +552,7 @@ def are_alike(more: Ints, every: Ints) -> bool:
 
 
 def _medians(group: Ints, values: Ints) -> Ints:
-    """Return the median of the values of each group, the lower one of two."""
+    """Return the median of the values of each group, the lower of two middle ones."""
     order = np.argsort(group, kind="stable")
     first, count = runs(group[order])
     ordered, medians = values[order], np.empty(len(first), np.int64)
@@ -562,7 +564,7 @@ def _medians(group: Ints, values: Ints) -> Ints:
 
 
 def _medians_of_others(group: Ints, values: Ints, whose: Ints) -> tuple[Ints, Flags]:
-    """Return for each value the median of those of others in its group, the lower of two, and whether there are any."""
+    """Return for each value the lower median of the other owners' values in its group, and whether there are any."""
     if len(group) <= _BLOCK:
         return _medians_in_block(group, values, whose)
     medians, is_known = np.zeros_like(values), np.zeros(len(group), bool)
@@ -575,9 +577,9 @@ def _medians_of_others(group: Ints, values: Ints, whose: Ints) -> tuple[Ints, Fl
 
 
 def _medians_in_block(group: Ints, values: Ints, whose: Ints) -> tuple[Ints, Flags]:
-    """Return the same of some groups, for which a dozen columns are needed.
+    """Return the same for some groups at once: this takes a dozen columns.
 
-    One order serves all: the n-th value of others stands as many places after the n-th as own ones come up to it.
+    One order serves all: the n-th value of the others lies as many places after the n-th as own values come before it.
     """
     order = np.lexsort((values, group))
     ordered = values[order]

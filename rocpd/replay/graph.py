@@ -1,17 +1,17 @@
-"""The work of a rank as points in time, each with what it waited for. Reads one rank, and never looks at another one.
+"""The work of a rank as points in time, each with the points that it waited for. Reads one rank, never another.
 
-A point is when a call launched something, a step began, a wait was over, an operation ended. It comes as long after the
-latest of what it waits for as its own work takes: that of a kernel, or of the host between two calls. The edges:
+A point is the time at which a call launched something, a step began, a wait was over, or an operation ended. It comes
+when the latest point that it waits for has come and its own work is done: that of a kernel, or of the host between two
+calls. The edges:
 
-- a thread goes on from point to point; after a long pause, from what another thread of the rank did just before;
-- an operation waits for its launch, and for the one before on its stream;
+- a thread goes on from point to point; after a long pause, from the last action of another thread of the rank;
+- an operation waits for its launch, and for the operation before it on its stream;
 - a call that synchronises, blocks or takes long ends no earlier than the operations that it waits for;
-- operations of other streams that were launched before may be waited for as well, the last one or one before that: it
-  is inferred, where one of a kind never starts before them and often starts at once when they end.
+- operations of other streams that were launched before may be waited for as well, the last one or an earlier one: this
+  is inferred where points of a kind never start before them, and often start at once when they end.
 
-What no edge explains stays as the lag of a point, once ranks are joined, so that a replay without a change is the
-recording. Sources: the
-dependency graphs of Daydream (Zhu et al., ATC 2020) and dPRO (Hu et al., MLSys 2022).
+Time that no edge explains stays as the lag of a point once ranks are joined, so that a replay without a change is the
+recording. Sources: the dependency graphs of Daydream (Zhu et al., ATC 2020) and dPRO (Hu et al., MLSys 2022).
 """
 
 from __future__ import annotations
@@ -53,33 +53,33 @@ from rocpd.schema.rules.launch import launching_regions
 from rocpd.schema.rules.steps import folded
 
 AT_ONCE = 10_000
-"""So soon after what it waits for an operation starts, a call returns [ns]."""
+"""An operation starts, or a call returns, at most so long after the end of its wait [ns]."""
 
-_OVERLAP = 1_000  # of operations that run one after the other, as far as clocks know [ns]
-_EXPLAINED = 2_000  # what an edge leaves unexplained, at most, when it is what was waited for [ns]
-_LONG = 20_000  # calls and pauses of the host that may be waits [ns]
-_SEEN = 0.02  # of the points of a kind that may contradict what is inferred of it
-_WOKEN = 50_000  # from what one thread does to another one that waited for it [ns]
-_MUCH_LONGER = 4  # times: of a pause and what another thread did before its end; of a launch and others of its kind
-_UNHINDERED = 10  # one of so many launches waits for no room in its queue
-_FOR_SOMETHING = 100_000  # at the end of waits so long, what ends just before is no chance [ns]
-_PART = 5  # of a call that waits for its copy, or that synchronises: so much of it at most comes after that
+_OVERLAP = 1_000  # of operations that run one after the other, by inexact clocks [ns]
+_EXPLAINED = 2_000  # unexplained time after an edge up to which the edge is the wait [ns]
+_LONG = 20_000  # from so long on, calls and pauses of the host may be waits [ns]
+_SEEN = 0.02  # share of the points of a kind that may contradict an inferred wait
+_WOKEN = 50_000  # from the action of a thread to the thread that waited for it [ns]
+_MUCH_LONGER = 4  # times: a pause and the time since another thread's action; a launch and unhindered ones of its kind
+_UNHINDERED = 10  # one of so many launches does not wait for room in its queue
+_FOR_SOMETHING = 100_000  # at the end of waits so long, an operation that ends just before is no chance [ns]
+_PART = 5  # of a call that waits for its copy, or that synchronises: at most this fraction comes after the wait
 _NEARLY = 0.8  # of the pauses of a thread
 _NEARLY_ALL = 0.95  # of the operations that are queued on a stream
 _SYNCHRONISES, _COPIES = (list(HostCall).index(kind) for kind in (HostCall.SYNCHRONISE, HostCall.COPY))
 _NEVER = np.iinfo(np.int64).max
-_AHEAD = 3  # operations of a stream that may be launched before what waits for an earlier one of it
-_MOST_STREAMS = 12  # of a rank, the busiest, that others are looked for on
+_AHEAD = 3  # operations of a stream that may be launched between a point and the earlier one that it waits for
+_MOST_STREAMS = 12  # busiest streams of a rank that are searched for waits
 
 
 BEFORE, INSIDE = "host work before ", "host work in "
-"""Start the name of host work that is no call; the call follows that comes after it, or the marker that it is in."""
+"""Prefixes of names of host work that is no call; then comes the name of the next call, or of the marker around it."""
 
 _AT_STEPS = ("time between steps", "host work at the end of the step")
 
 
 def read_graph(reading: RankReading, categories: Categories, step: re.Pattern[str]) -> PackedGraph:
-    """Return a rank as a graph, of its whole trace.
+    """Return the graph of a rank, over its whole trace.
 
     Args:
         reading: reads the rank.
@@ -91,7 +91,7 @@ def read_graph(reading: RankReading, categories: Categories, step: re.Pattern[st
     def derive() -> tuple[PackedGraph, dict[str, int]]:
         return _read_graph(whole, categories, step), dict(whole.left_out)
 
-    asked = "graph", step  # no fact: to keep it takes a quarter of what it takes to draw it again, and much room
+    asked = "graph", step  # not kept on disk: reading it takes a quarter of the time of drawing it, and much space
     graph, left_out = whole.reader.once(asked, derive) if categories.is_built_in else derive()
     reading.also_left_out(left_out)
     return graph
@@ -107,16 +107,16 @@ def _read_graph(whole: RankReading, categories: Categories, step: re.Pattern[str
 
 
 class _Asked(NamedTuple):
-    """Points of which it is asked what they wait for.
+    """Points whose waits are to be inferred.
 
     Args:
         time: when the work of each starts [ns].
-        own: when it could have started by what is recorded [ns].
-        soon: so long after what it waited for it starts, at most [ns].
-        since: what is launched later it does not wait for [ns].
-        kind: points of one place share it.
-        stream: of each, on which it waits for no other operation.
-        late: whether each may wait for what ended before it could have started, by clocks that differ a little.
+        own: when it could have started by recorded waits [ns].
+        soon: longest time from the end of a wait to this start [ns].
+        since: it does not wait for operations that are launched later [ns].
+        kind: a number shared by points of one place.
+        stream: its own stream, within which no waits are inferred.
+        late: whether it may wait for an operation that ended before `own`, by clocks that differ a little.
     """
 
     time: Ints
@@ -128,7 +128,7 @@ class _Asked(NamedTuple):
     late: Flags
 
     def take(self, rows: Ints) -> _Asked:
-        """Return some of them."""
+        """Return some of the points."""
         columns: Any = (column[rows] for column in self)
         return _Asked(*columns)
 
@@ -139,10 +139,10 @@ class _Waits(NamedTuple):
     Args:
         stream: its id.
         source: rows of operations.
-        target: numbers among the points that were asked for.
-        waited: how long after the end of the operation each starts [ns].
-        is_seen: whether its kind starts at once when they end, often enough.
-        usual: how long after that it then starts [ns].
+        target: places among the points in question.
+        waited: time from the end of the operation to the start of each point [ns].
+        is_seen: whether points of its kind start right after these operations often enough.
+        usual: usual time from the end to the start then [ns].
     """
 
     stream: int
@@ -154,7 +154,7 @@ class _Waits(NamedTuple):
 
 
 class _Edge(NamedTuple):
-    """Where a step begins or ends [ns], and the thread whose marker says so."""
+    """The time at which a step begins or ends [ns], and the thread of its marker."""
 
     time: int
     thread: int
@@ -164,7 +164,7 @@ _Steps = Mapping[int, tuple[_Edge, _Edge]]
 
 
 def _marked_steps(whole: RankReading, step: re.Pattern[str]) -> dict[int, tuple[_Edge, _Edge]]:
-    """Return number of a step -> where it begins and ends; threads that go through a step together are one."""
+    """Return number of a step -> its begin and end; if several threads mark a step, from the first to the last one."""
     ranges = read_ranges(whole.reader).every
     steps: dict[int, tuple[_Edge, _Edge]] = {}
     for row, number in read_steps(whole.reader, step):
@@ -181,13 +181,13 @@ class _Host(EqualColumns):
     """Points of the host, thread by thread, in order of time; all columns are equally long.
 
     Args:
-        thread, time: of each [ns].
-        name: of the call at its end, among names of regions; `NULL`: none.
-        since: from when on nothing is launched that it may wait for [ns]; `NULL`: it waits for no operation.
-        call: row of the region that launches at it, -1: none.
-        is_step: whether a step begins or ends.
+        thread, time: of each point [ns].
+        name: number of the name of the call that ends at it; `NULL`: none.
+        since: it does not wait for operations launched from then on [ns]; `NULL`: it waits for no operation.
+        call: row of the region that launches at it; -1: none.
+        is_step: whether a step begins or ends at it.
         woken: whether another thread may have woken this one.
-        is_call: whether the work up to it is that of the call, not what the host does before it.
+        is_call: whether the work up to it belongs to the call, not to the host before the call.
         is_pause: whether it only ends a pause before a call.
         begins: whether a call begins at it.
     """
@@ -211,7 +211,7 @@ class _Host(EqualColumns):
 
 
 class _Drawing:
-    """Draws the graph of one rank. Numbers of points are those of the host first, then those of operations."""
+    """Draws the graph of one rank. Points are numbered from 0: first those of the host, then those of operations."""
 
     def __init__(
         self, ops: Ops, kinds: Ints, operations: Sequence[str | None], history: History, steps: _Steps
@@ -228,7 +228,7 @@ class _Drawing:
         self.step = at.at(self.launched)
         self.host = self._host()
         self.host = self.host.take(np.flatnonzero(~self._is_needless()))
-        # Time between steps goes with the step that it delays, the rest with the step that it lies in.
+        # Time between steps belongs to the step that it delays; all other time to the step that it lies in.
         begins = (self.host.is_step - self._ends_of(self.host)) | self.host.begins
         self.host_step = at.at(self.host.time - 1 + begins)
         self.edges: list[Edges] = []
@@ -286,9 +286,10 @@ class _Drawing:
         )
 
     def _marked(self, place: Ints) -> tuple[Ints, Ints, tuple[str, ...]]:
-        """Return points before which a marker without calls lies, by their final numbers; number and text of the first.
+        """Return the points that end host work around a marker without calls; then number and text of each one's name.
 
-        Ranks that do the same between two calls may differ in which call comes next: markers say that it is the same.
+        Points have their final numbers. Ranks that do the same between two calls may differ in the next call: the
+        marker shows that the work is the same.
         """
         regions, host = self.regions, self.host
         is_marker = np.array([is_mark(text) for text in self.names], bool)
@@ -313,7 +314,7 @@ class _Drawing:
         return place[at[some]], np.array(numbers, np.int64), tuple(INSIDE + text for text in texts)
 
     def _agents(self) -> dict[int, int]:
-        """Return stream -> which of several agents that compute it runs on; none of a stream that runs on several."""
+        """Return stream -> place of its agent among those that compute; empty for one agent, or streams of several."""
         computes = self.kinds == COMPUTE
         stream, agent = (column[computes] for column in (self.ops.stream, self.ops.agent))
         agents = distinct(agent).tolist()
@@ -324,7 +325,7 @@ class _Drawing:
         return {stream: agents.index(each[0]) for stream, each in sorted(of_stream.items()) if len(each) == 1}
 
     def _possible(self, place: Ints) -> PossibleWaits | None:
-        """Return the edges that may be, between points by their final numbers."""
+        """Return the edges that may exist, between points by their final numbers."""
         if not self.possible:
             return None
         first = np.cumsum([0, *(len(each.places) for each in self.possible)]).tolist()
@@ -335,16 +336,16 @@ class _Drawing:
         )
 
     def _host_names(self) -> Ints:
-        """Return the number of the name of each piece of host work: the call that it is, or that comes after it."""
+        """Return the number of the name of each piece of host work: the call that it is, or the call after it."""
         host = self.host
         names = host.name + self.named_before + np.where(host.is_call, 0, self.before_calls)
         at_step = len(self.texts) - len(_AT_STEPS) + self._ends_of(self.host)
         return np.where(host.is_step, at_step, np.where(host.name == NULL, NULL, names))
 
     def _is_needless(self) -> Flags:
-        """Return which pauses end for no reason that is known: they go with the work that comes after them.
+        """Return the pauses that end for no known reason: they are joined to the work that comes after them.
 
-        Else ranks would differ in how many pieces of work they have there, and be compared in none of them.
+        Else ranks would differ in the number of pieces of work there, and could not be compared in any of them.
         """
         host = self.host
         needless: Flags = (host.is_pause > 0) & (host.since == NULL)
@@ -368,7 +369,7 @@ class _Drawing:
         self.edges.append(Edges.of(kind, source, target, lag))
 
     def _keep(self, source: Ints, target: Ints, waited: Ints, usual: int, kind: Edge) -> None:
-        """Add edges; `waited`: from the source to the start of the target's work [ns], negative: it was not kept."""
+        """Add edges; `waited`: from source to start of the target's work [ns], negative where the wait was not kept."""
         kept = waited >= 0
         self.contradicted += int((~kept).sum())
         self._edge(source[kept], target[kept], np.minimum(waited[kept], usual), kind)
@@ -388,19 +389,19 @@ class _Drawing:
             parts += self._of_thread(calls[outermost(regions.start[calls], regions.end[calls])])
         parts += self._step_rows()
         host = _Host.joined(parts)
-        # In one ns, as clocks of µs have it, a call ends, then a step; one begins, then a call, which launches.
+        # Within one ns, as by clocks of µs: a call ends, a step ends; a step begins, then a call, which launches.
         then = host.is_step - self._ends_of(host), host.call >= 0, host.is_step, host.begins, -host.is_call
         return host.take(np.lexsort((*then, host.time, host.thread)))
 
     @functools.cached_property
     def _is_launching(self) -> Flags:
-        """Whether each region launches an operation; and one more."""
+        """Whether each region launches an operation; the last value is for no region."""
         is_launching = np.zeros(len(self.regions.start) + 1, bool)
         is_launching[self.call] = True
         return is_launching
 
     def _of_thread(self, calls: Ints) -> list[_Host]:
-        """Return the points at which a thread may wait: the ends of its calls, and those of its pauses."""
+        """Return the points at which a thread may wait: the ends of its calls, and of its pauses."""
         regions, does = self.regions, self.calls[calls]
         thread, start, end, name = regions.thread[calls], regions.start[calls], regions.end[calls], regions.name[calls]
         waits = (does == _SYNCHRONISES) | (does == _COPIES)
@@ -414,7 +415,7 @@ class _Drawing:
         paused = _Host.at(thread[late], start[late], name[late])
         ended = _Host.at(thread[some], end[some], name[some])
         woken = (start[late] - before[late] >= PAUSE).astype(np.int64)
-        tells = bool((self.calls == _SYNCHRONISES).any())  # then what is no call waits for no operation
+        tells = bool((self.calls == _SYNCHRONISES).any())  # then only calls wait for operations
         return [
             replace(begun, begins=begun.begins + 1),
             replace(
@@ -428,7 +429,7 @@ class _Drawing:
         ]
 
     def _long(self, name: Ints, takes: Ints, launches: Flags) -> Ints:
-        """Return from which length on calls may be waits [ns]: launches if they take far longer than unhindered ones.
+        """Return the length from which on calls may be waits [ns]; for launches, far longer than unhindered ones.
 
         A host that is slow in all launches would else have other pieces of work than others, and compare with none.
         """
@@ -469,9 +470,9 @@ class _Drawing:
         return work
 
     def _pauses(self) -> tuple[Flags, Ints]:
-        """Return which points follow one of their thread, and how long after it [ns].
+        """Return which points follow another one of their thread, and the time since then [ns].
 
-        Others come as long after nothing as the longest pause of their thread: one that starts may be woken, too.
+        The first point of a thread counts as after the thread's longest pause, as another thread may have woken it.
         """
         host, count = self.host, len(self.host.time)
         follows = np.append(False, host.thread[1:] == host.thread[:-1])[:count]
@@ -479,23 +480,23 @@ class _Drawing:
         return follows, np.where(follows, gap, self._longest(gap))
 
     def _longest(self, gap: Ints) -> Ints:
-        """Return of each point the longest pause of its thread [ns]."""
+        """Return the longest pause of the thread of each point [ns]."""
         thread = numbered(self.host.thread)
         longest = np.zeros(len(gap) + 1, np.int64)
         np.maximum.at(longest, thread, gap)
         return longest[thread]
 
     def _least(self, gap: Ints, waits: Flags) -> Ints:
-        """Return of points that wait what the host takes for itself, by the shortest of the same name [ns]."""
+        """Return the host's own time in points that wait, by the shortest one of the same name [ns]."""
         least = np.full(len(gap), _EXPLAINED)
         for (_,), rows in grouped([np.where(waits, self.host.name, -1)]):
             least[rows] = min(int(gap[rows].min()), _LONG)
         return least
 
     def _woken(self, gap: Ints) -> Ints:
-        """Return the point of another thread that each point goes on from after a pause, -1 for its own thread's.
+        """Return the point of another thread that each point follows after a pause; -1: it follows its own thread.
 
-        That is so where a thread pauses in most steps, and nearly always goes on when another one just did something.
+        It does so where a thread pauses in most steps, and nearly always goes on right after an action of another one.
         """
         host = self.host
         woken = np.full(len(host.time), -1)
@@ -524,13 +525,13 @@ class _Drawing:
         waited = ops.start[some] - host.time[source[some]]
         before = self._before(ops)
         free = (ops.start[some] - before[some] > 2 * waited + _EXPLAINED) & (waited >= 0)
-        # Where an operation of another stream ended meanwhile, the wait may have been for that one.
+        # The wait may also have been for an operation of another stream that ended meanwhile.
         ended = np.sort(ops.end)
         free &= ended.searchsorted(ops.start[some], "right") == ended.searchsorted(host.time[source[some]], "right")
         self._keep(source[some], begins[some], waited, _usual(waited[free], _EXPLAINED), Edge.LAUNCH)
 
     def _launched(self) -> Ints:
-        """Return when each operation is launched [ns]; without its call: no later than the next one of its stream."""
+        """Return the launch time of each operation [ns]; if its call is unknown, that of the next one of its stream."""
         ops, known = self.ops, self.call >= 0
         if not known.any():
             return ops.start
@@ -557,7 +558,7 @@ class _Drawing:
         """Add the edges from each operation to the next one of its stream."""
         some = (self.previous >= 0).nonzero()[0]
         waited = self.ops.start[some] - self.before[some]
-        # Times of some recorders let an operation begin a little before the one ahead of it ends.
+        # By some recorders, an operation begins a little before the one ahead of it ends.
         overlaps = (waited < 0) & (waited > -_OVERLAP) & (self.ops.end[some] > self.before[some])
         overlaps &= self.kinds[some] != COMMUNICATION
         early = some[overlaps]
@@ -565,12 +566,12 @@ class _Drawing:
         some, waited = some[~overlaps], waited[~overlaps]
         queued = (self.launched[some] < self.before[some] - AT_ONCE) & (waited >= 0) & (waited < AT_ONCE)
         usual = _usual(waited[queued], _EXPLAINED)
-        # What starts no later behind the one before it than queued ones do waits for nothing else.
+        # An operation that starts as soon after the one before it as queued ones do waits for nothing else.
         self.at_most = int(np.quantile(waited[queued], _NEARLY_ALL)) if queued.any() else 0
         self._keep(ends[self.previous[some]], begins[some], waited, usual, Edge.STREAM)
 
     def _between_streams(self, begins: Ints, ends: Ints) -> None:
-        """Add the edges between streams that are inferred."""
+        """Add the edges between streams, which are inferred."""
         ops, known = self.ops, self.call >= 0
         returned = self._launch_times()
         could_start = np.maximum(self.before + self.at_most, np.where(known, returned, NULL))
@@ -592,7 +593,7 @@ class _Drawing:
             self.possible.append(PossibleWaits(maybe, *places(unseen)))
 
     def _hide(self, waits: _Waits, begins: Ints, ends: Ints, some: Flags) -> None:
-        """Keep the waits of operations for communication that nothing shows, the first of each stream."""
+        """Keep the waits of operations for communication that never show, the first of each stream."""
         talks = self.kinds[waits.source] == COMMUNICATION
         rows = (~waits.is_seen & talks & some[waits.target]).nonzero()[0]
         if not len(rows):
@@ -603,35 +604,35 @@ class _Drawing:
         self.hidden.append(Edges.of(Edge.BETWEEN_STREAMS, ends[source[first]], begins[target[first]]))
 
     def _places(self, waits: _Waits, number: Ints) -> Callable[[Ints], tuple[Ints, tuple[WaitPlace, ...]]]:
-        """Return what numbers the places of some waits of operations, which have these numbers in their steps."""
+        """Return the function that numbers the places of waits; `number`: of each operation in its step."""
         ops = self.ops
 
         def places(rows: Ints) -> tuple[Ints, tuple[WaitPlace, ...]]:
             target = waits.target[rows]
             columns = ops.name[target], ops.stream[target], number[target]
             place = numbered(*columns)
-            first = first_of(place)  # steps have the same places
+            first = first_of(place)  # the places repeat in each step
             every = zip(*(column[first].tolist() for column in columns), strict=True)
             return place, tuple(WaitPlace(self.texts[name], stream, nth, waits.stream) for name, stream, nth in every)
 
         return places
 
     def _before_them(self) -> tuple[Ints, Ints]:
-        """Return the names of the last operations before each on its stream."""
+        """Return the names of the last and the last but one operation before each on its stream; -1: none."""
         first = self.previous
         second = np.where(first >= 0, self.previous[first], -1)
         names = self.ops.name
         return np.where(first >= 0, names[first], -1), np.where(second >= 0, names[second], -1)
 
     def _launch_times(self) -> Ints:
-        """Return the time of the point at which each operation was launched [ns], `NULL` where unknown."""
+        """Return the time of the point at which each operation was launched [ns]; `NULL` where unknown."""
         times = np.full(len(self.regions.start) + 1, NULL)
         launching = (self.host.call >= 0).nonzero()[0]
         times[self.host.call[launching]] = self.host.time[launching]
         return times[self.call]
 
     def _synchronised(self, rows: Ints, ends: Ints) -> Flags:
-        """Add edges from operations to points of the host that wait for them; return which points do."""
+        """Add edges from operations to points of the host that wait for them; return which points wait."""
         host = self.host
         waits = np.zeros(len(host.time), bool)
         if not len(rows) or not len(self.ops):
@@ -641,9 +642,9 @@ class _Drawing:
         kind = _place_of(key, _nth_in_step(key, self.host_step[rows], host.time[rows]), before)
         could_start = np.append(0, host.time[:-1])[rows]
         names = np.maximum(self.regions.name, -1)
-        does = np.full(int(names.max(initial=-1)) + 2, -1)  # the last one of what has no name
+        does = np.full(int(names.max(initial=-1)) + 2, -1)  # the last one is for points without a name
         does[names] = self.calls
-        # Pages are copied after the engine, too; and what waits by its nature may be slow to notice.
+        # Pages are copied after the engine is done, too; and a call that synchronises may be slow to notice the end.
         takes_part = (host.since[rows] == host.time[rows]) | (does[np.maximum(host.name[rows], -1)] == _SYNCHRONISES)
         takes_part &= host.is_call[rows] > 0
         soon = np.where(takes_part, np.maximum((host.time[rows] - could_start) // _PART, AT_ONCE), AT_ONCE)
@@ -659,9 +660,9 @@ class _Drawing:
 
     @functools.cached_property
     def _running(self) -> tuple[Ints, list[Ints], Ints, Ints]:
-        """The busiest streams: ids, when the operations of each are launched, in order, and which so far ends last.
+        """The busiest streams: ids, launch times of the operations of each, and the operation that so far ends last.
 
-        The last are those of all streams, one after the other; before them stands where each stream begins.
+        The operations of all streams stand in one column, with the place at which each stream begins before it.
         """
         ops, number = self.ops, numbered(self.ops.stream)
         counts, launched, last = np.bincount(number), list[Ints](), list[Ints]()
@@ -678,8 +679,8 @@ class _Drawing:
     def _inferred(self, asked: _Asked) -> Iterator[_Waits]:
         """Yield the operations of each stream that points never start before.
 
-        Those that start before the last one of a stream, and at which times are unexplained, may wait for one before
-        that: of weights that are fetched ahead for the next layers, a layer waits for its own.
+        Points with unexplained time that start before the last operation of a stream may wait for an earlier one: with
+        weights that are fetched ahead for the next layers, each layer waits for its own.
         """
         size = int(asked.kind.max(initial=-1)) + 1
         starts_before = np.ones((len(self._running[0]), size), bool)
@@ -695,12 +696,13 @@ class _Drawing:
                 return
 
     def _waits(self, asked: _Asked, back: int, starts_before: Flags) -> Iterator[_Waits]:
-        """Yield the operations, so many back from the last one launched on each stream, that points never start before.
+        """Yield the operations of each stream, the n-th back from the last launched one, that no points start before.
 
         Args:
             asked: the points.
-            back: 0: the last one. Of those before it only waits that show are of interest.
-            starts_before: of each stream, which kinds of points start before later ones; where they do, stays.
+            back: how far back; 0: the last one. Of earlier ones, only waits that show count.
+            starts_before: for each stream, the kinds of points that start before its later operations; those that do
+                not start before these ones are cleared.
         """
         streams = self._running[0]
         if not len(streams):
@@ -713,7 +715,7 @@ class _Drawing:
         started = asked.time - asked.own
         is_open = started > _EXPLAINED
         unexplained = np.bincount(kind[is_open], minlength=size)
-        # Two streams often end at about the same time: what an operation waits for is the later one.
+        # Two streams often end at about the same time: an operation then waits for the later end.
         is_nearest = is_open & (nearest <= asked.soon) & ((nearest < started) | asked.late)
         place = kind + size * np.arange(len(streams))[:, None]
 
@@ -725,7 +727,7 @@ class _Drawing:
         binds = is_nearest & is_after & (wait == nearest)
         times = counted(binds)
         is_seen = is_kept & (times > 0) & (times * (2 if back else 5) >= unexplained)
-        if not back:  # a rank that is late now and then is waited for then: what ends just before a long wait does
+        if not back:  # a rank may be late only at times: then a long wait is for the operation that ends just before it
             is_explained = (is_seen[:, kind] & is_after & (wait <= asked.soon)).any(0)
             rest = (started > _FOR_SOMETHING) & ~is_explained
             times = counted(binds & rest & (nearest <= AT_ONCE))
@@ -738,7 +740,7 @@ class _Drawing:
             yield _Waits(int(streams[number]), source[number, rows], rows, waited[rows], seen[rows], usual)
 
     def _sources(self, asked: _Asked, back: int, may: Flags) -> Ints:
-        """Return the operation of each stream (row) so many back from points (columns), as of `_waits`; -1: none."""
+        """Return the n-th operation back from points (columns) on each stream (row), as in `_waits`; -1: none."""
         streams, launched, first, last = self._running
         at = np.array([times.searchsorted(asked.since) for times in launched]) - 1 - back
         is_any = (at >= 0) & (asked.stream != streams[:, None]) & may[:, asked.kind]
@@ -746,11 +748,11 @@ class _Drawing:
 
 
 def _first_at(times: tuple[Ints, Ints], asked: tuple[Ints, Ints]) -> Ints:
-    """Return the number of the first of times that is on the thread asked for and no earlier, else of the next thread.
+    """Return the place of the first point at or after each asked time on the asked thread, else of the next thread.
 
     Args:
-        times: thread and time [ns] of each, in order.
-        asked: thread and time of each.
+        times: thread and time of the points, in order [ns].
+        asked: thread and time that are asked for [ns].
     """
     first = np.append(times[0], asked[0])
     order = np.lexsort((np.arange(len(first)) < len(times[0]), np.append(times[1], asked[1]), first))
@@ -760,7 +762,7 @@ def _first_at(times: tuple[Ints, Ints], asked: tuple[Ints, Ints]) -> Ints:
 
 
 def _course(steps: _Steps) -> tuple[Ints, Ints]:
-    """Return times in order [ns], and the number of the step from each on; `NULL` between steps."""
+    """Return the times at which steps begin or end [ns], and the step from each on; `NULL` between steps."""
     changes = sorted(
         [(start.time, 1, number) for number, (start, _) in steps.items()]
         + [(end.time, 0, NULL) for _, end in steps.values()]
@@ -770,20 +772,20 @@ def _course(steps: _Steps) -> tuple[Ints, Ints]:
 
 
 def _nth_in_step(key: tuple[Ints, Ints], step: Ints, time: Ints) -> Ints:
-    """Return which of its key each point is in its step, from 0; -1 outside of steps."""
+    """Return the place of each point among those of its key in its step, from 0; -1 outside of steps."""
     return np.where(step == NULL, -1, nth_of((*key, step), time))
 
 
 def _place_of(key: tuple[Ints, Ints], number: Ints, before: tuple[Ints, Ints]) -> Ints:
-    """Return what the places of points are numbered by: their key, and which of it each is in its step.
+    """Return numbers of the places of points, by their key and their number for it in the step.
 
-    Outside of steps, where that is -1, what comes before a point says where it stands.
+    Outside of steps, where that number is -1, the operations or calls before a point identify its place.
     """
     return numbered(*key, np.where(number < 0, -1 - numbered(*before), number))
 
 
 def _usual(waited: Ints, otherwise: int) -> int:
-    """Return the median of times [ns]."""
+    """Return the median of times [ns]; `otherwise` where there are none."""
     if not len(waited):
         return otherwise
     ordered = np.sort(waited)  # numpy's median takes five times as long

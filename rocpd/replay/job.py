@@ -1,8 +1,8 @@
-"""The graph of a whole job: those of its ranks, joined where collectives and transfers meet; and its replay.
+"""The graph of a whole job: the graphs of its ranks, joined where collectives and transfers meet; and its replay.
 
-A collective starts to move data when the last member has come, and each member leaves when its part is done. Times of
-ranks are laid on one line. Ranks whose clocks cannot be compared stay apart, and so does what is not matched: how much
-of the communication is matched is part of the answer.
+A collective starts to move data when its last member has come, and each member leaves when its part is done. Times of
+ranks are put on a common line. Ranks whose clocks do not compare stay separate, and so does communication that is not
+matched: the share that is matched is part of the answer.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ from rocpd.replay.times import times_of
 from rocpd.schema.rules.kernel_categories import Categories, load
 from rocpd.schema.rules.steps import STEP_MARKER, is_step
 
-_MANY, _LARGE = 6_000_000, 1 << 20  # points, from which on columns of so many bytes are given back to the system
-_FEW = 128  # ranks, after which memory is given back; a process that reads more of them is not kept meanwhile
-_SOME = 1 << 18  # points, from which on memory that columns leave free is worth giving back
+_MANY, _LARGE = 6_000_000, 1 << 20  # from so many points on, freed columns of so many bytes go back to the system
+_FEW = 128  # ranks after which memory is given back; with more, the processes that read them are stopped meanwhile
+_SOME = 1 << 18  # points from which on the free memory between columns is worth giving back
 _AT_MEETINGS = (0, 0, Point.MEETING, -1, -1, -1, -1)
-"""The columns of points of meetings, but for their times."""
+"""The columns of points of meetings, except for their times."""
 _NAME = 5
-"""Which column of points names are."""
+"""The column of points that holds names."""
 
 
 @frozen
@@ -69,9 +69,9 @@ class Link:
     Args:
         ranks: their numbers.
         name: number of the kernel's name.
-        is_inferred: whether no calls say so: two ranks that send to others at one time look like two that communicate,
-            and what they wait for those like a slow transfer.
-        sends: whether one sends to the other, as stages of a pipeline do.
+        is_inferred: whether it is not known from calls: two ranks that each send to others at one time look like two
+            that communicate, and their wait for these others looks like a slow transfer.
+        sends: whether one rank sends to the other, as stages of a pipeline do.
     """
 
     ranks: tuple[int, ...]
@@ -86,22 +86,22 @@ class JobGraph:
 
     Args:
         points: those of each rank, in order, on one line of time, on which the first comes at 0; then meetings.
-        edges: between them, in order of what waits.
-        own: rank -> the numbers of its first point, and of the first one after it.
-        order: numbers of points so that each comes after all that it waits for.
-        link: of each transfer the number of its link, -1 of all other points.
-        move: of each transfer the number in `moves` of what it does, -1 where unknown and of all others.
-        links: those that collectives and transfers run on.
-        moves: what calls say that transfers do, as MPI names it, such as `ALLREDUCE`.
-        names: what numbers of names stand for.
+        edges: between the points, in order of their targets.
+        own: rank -> the number of its first point, and of the first point after its last.
+        order: numbers of points such that each comes after all that it waits for.
+        link: for each transfer, the number of its link; -1 for all other points.
+        move: for each transfer, the number of its operation in `moves`; -1 if unknown, and for all other points.
+        links: the links of collectives and transfers.
+        moves: operations of transfers by their calls, as MPI names them, such as `ALLREDUCE`.
+        names: the names that points refer to by number.
         steps: rank -> number of a step -> the points at which it begins and ends.
         hosts: rank -> name of its host.
         matched: share of the time in communication kernels whose partners are known; 1 without communication.
-        contradicted: how many waits that an order of stream or launch says were not kept.
+        contradicted: number of waits that follow from the order of a stream or a launch, but were not kept.
         clocks_ns: how far times of different clocks are likely to be apart for no reason.
-        hidden: edges that never bind here, and might with other times.
-        agents: rank -> stream -> which of its agents it runs on, from 0; nothing of ranks with one.
-        moved: rank -> what is added to its times on the line of its clock [ns].
+        hidden: edges that never bind in the recording, but might with other times.
+        agents: rank -> stream -> place of its agent within the rank, from 0; empty for ranks with one agent.
+        moved: rank -> the offset added to its times on the line of its clock [ns].
     """
 
     points: Points
@@ -123,27 +123,27 @@ class JobGraph:
     moved: Mapping[int, int] = field(default_factory=dict)
 
     def rank_of(self, points: Ints) -> Ints:
-        """Return the rank of each of some points; -1: a meeting, which is of none."""
+        """Return the rank of each of some points; -1 for a meeting, which belongs to no rank."""
         ends = np.array([last for _, last in self.own.values()], np.int64)
         return np.array([*self.own, -1], np.int64)[np.searchsorted(ends, points, side="right")]
 
     @functools.cached_property
     def rank(self) -> Ints:
-        """The rank of each point; only changes need it, and of all."""
+        """The rank of each point; only changes need it for all points."""
         every: Ints = narrowed(self.rank_of(np.arange(len(self.points))))
         return every
 
     def replay(self, work: Ints | None = None) -> Ints:
-        """Return when each point comes [ns], given how long each takes [ns]; None: as recorded."""
+        """Return the time of each point [ns], given the time that each takes [ns]; None: as recorded."""
         return self._times(np.array(self.points.work if work is None else work, np.int64))
 
     def replay_without(self, *less: Ints) -> Ints:
-        """Return when each point comes where it takes so much less [ns], in all, but no less than nothing."""
+        """Return the time of each point [ns] if it takes less by the sum of some times [ns], but at least 0."""
         return self.replay_less(lambda: ((slice(None), each) for each in less), np.result_type(np.int8, *less))
 
     def replay_less(self, less: Callable[[], Iterable[tuple[slice, Ints]]], kind: Any) -> Ints:
-        """Return the same where it says of some points at a time how much less they take [ns], in a type of numbers."""
-        with contextlib.suppress(OverflowError):  # what takes less than others gets longer
+        """Return the same, where `less` returns slices of points with the times they lose [ns], of type `kind`."""
+        with contextlib.suppress(OverflowError):  # points with a negative excess take longer
             return self._without(less(), np.result_type(self.points.time, self.points.lag, kind))
         return self._without(less(), np.dtype(np.int64))
 
@@ -159,30 +159,30 @@ class JobGraph:
 
     @property
     def is_large(self) -> bool:
-        """Whether memory has hardly room for a second one."""
+        """Whether memory hardly has room for a second one."""
         return len(self.points) >= _MANY
 
     def give_back(self) -> None:
-        """Let the system have memory that is free between columns, where these are not short."""
+        """Give free memory between columns back to the system, if the columns are long enough."""
         if len(self.points) >= _SOME:
             process.give_back()
 
     def cautious(self) -> JobGraph:
-        """Return the same graph with the hidden waits, too; its replay is the recording."""
+        """Return the graph with the hidden waits as well; its replay is the recording."""
         if not len(self.hidden):
             return self
         points, waits = self.points, self.hidden
-        lag = points.lag.copy()  # where it explains how late a point starts, nothing else has to
+        lag = points.lag.copy()  # less where a hidden wait explains how late a point starts
         left = points.time[waits.target] - points.work[waits.target] - points.time[waits.source] - waits.lag
         np.minimum.at(lag, waits.target, np.minimum(left, lag[waits.target]).astype(lag.dtype))
         return replace(self, points=replace(points, lag=lag), edges=self.edges.also(waits), hidden=NO_EDGES)
 
     def in_pieces(self, ranks: Sequence[int], start: Ints, end: Ints) -> JobGraph:
-        """Return the same graph with pieces of the trace in place of steps, numbered from 0.
+        """Return the graph with pieces of the trace in place of steps, numbered from 0.
 
         Args:
-            ranks: whose pieces they are, one for each column of the others.
-            start, end: of each piece (row) on each rank, as times of points [ns].
+            ranks: the ranks of the columns of `start` and `end`.
+            start, end: bounds of each piece (row) on each rank (column), as times of points [ns].
         """
         step = np.full(len(self.points), -1, small(len(start)))
         steps = {}
@@ -195,18 +195,18 @@ class JobGraph:
             edges = [np.maximum(np.searchsorted(times, side[:, column]) - 1, 0) + first for side in (start, end)]
             steps[rank] = dict(enumerate(zip(*(edge.tolist() for edge in edges), strict=True)))
         meets = (self.points.kind == Point.MEETING).nonzero()[0]
-        step[meets] = step[self.edges.source[self.edges.first[meets]]]  # as the first one that comes
+        step[meets] = step[self.edges.source[self.edges.first[meets]]]  # that of the first source
         return replace(self, points=replace(self.points, step=step), steps=steps)
 
     def _as_launched(self, rank: int, piece: Ints, edges: Ints) -> Ints:
-        """Return the piece that each point of a rank is in by its launch, so that all ranks have the same work in it.
+        """Return the piece that each point of a rank was launched in, so that all ranks have the same work in a piece.
 
-        Where a collective ends, a fast rank is further in what it computes. Host work goes with the launch of it.
+        When a collective ends, a fast rank is further in its computing. Host work belongs to the piece in which it is.
 
         Args:
-            rank: its number.
-            piece: that each is in by its time.
-            edges: when the collectives end between which pieces lie [ns]; what does not end there changes nothing.
+            rank: the number of the rank.
+            piece: the piece of each point by its time.
+            edges: ends of the collectives that lie between pieces [ns]; if no collectives end there, `piece` is kept.
         """
         points, first = self.points.take(slice(*self.own[rank])), self.own[rank][0]
         launched = np.where(points.kind <= Point.STEP, points.time, -1)
@@ -226,7 +226,7 @@ class JobGraph:
 
 
 def read_job(session: Federation, categories: Categories | None = None, step_marker: str = STEP_MARKER) -> JobGraph:
-    """Return the graph of a job, of its whole trace whatever the window.
+    """Return the graph of a job, over its whole trace, whatever the window.
 
     Args:
         session: the job.
@@ -254,10 +254,10 @@ def join(graphs: dict[int, PackedGraph], matched: MatchedChannels, clocks: Clock
     """Return the graph of a job.
 
     Args:
-        graphs: rank -> its graph; they are let go one by one, so that nothing is in memory twice.
+        graphs: rank -> its graph; graphs are removed from it one by one, so that none is in memory twice.
         matched: its communication.
-        clocks: which times of ranks compare.
-        session: the job; of many ranks no more are read while it is replayed.
+        clocks: says which times of ranks compare.
+        session: the job; if it has many ranks, its processes are stopped during the replay.
     """
     is_large = sum(graph.points for graph in graphs.values()) >= _MANY
     process.keep_freed(_LARGE if is_large else process.KEPT)
@@ -270,13 +270,13 @@ def join(graphs: dict[int, PackedGraph], matched: MatchedChannels, clocks: Clock
 
 
 class _Meeting(NamedTuple):
-    """The collectives of a group: the members (rows) come to each (columns), which starts when the last one has come.
+    """The collectives of a group: its members (rows) come to each (column), which starts when the last one has come.
 
     Args:
         group: the channels.
         came, left: numbers of the points at which the members come, and at which they leave.
         time: when each starts [ns].
-        number: of the first one.
+        number: number of the point at which the first one starts.
     """
 
     group: Sequence[Channel]
@@ -291,14 +291,14 @@ class _Meeting(NamedTuple):
         return self.number + np.arange(len(self.time))
 
     def left_by(self, member: int, time: Ints) -> Edges:
-        """Return the edges from them to the transfers of a member; `time`: of all points [ns]."""
+        """Return the edges from the collectives to the transfers of a member; `time`: of all points [ns]."""
         ends = self.left[member]
         some = time[ends] >= self.time
         return Edges.of(Edge.COLLECTIVE, self.numbers[some], ends[some])
 
 
 class _Joining:
-    """Joins the graphs of ranks. Points are numbered rank by rank, then those of meetings."""
+    """Joins the graphs of ranks. Points are numbered rank by rank, then come those of meetings."""
 
     def __init__(self, graphs: dict[int, PackedGraph], clocks: Clocks, hosts: Mapping[int, str | None]) -> None:
         self.packed, self.clocks, self.hosts = graphs, clocks, hosts
@@ -336,14 +336,14 @@ class _Joining:
         return replace(graph, clocks_ns=self.clocks.likely_ns, hidden=Edges.joined(hidden), agents=agents, moved=moved)
 
     def _is_met(self, group: Sequence[Channel]) -> bool:
-        """Whether members are on one line, and none may be on another one with which this one does not fit together."""
+        """Whether all members are on one line, and none may be on another line that does not fit with it."""
         lines = {self.clocks.line(member.rank) for member in group}
         return len(lines) == 1 and (not self.clocks.are_contradicted or self.clocks.is_whole(tuple(group)))
 
     def _moved(self) -> dict[int, int]:
-        """Return rank -> what is added to its times, so that lines that do not compare begin their steps together [ns].
+        """Return rank -> the offset that lets lines that do not compare begin their steps together [ns].
 
-        Else a job would take as long as their clocks are apart.
+        Else the job would seem as long as their clocks are apart.
         """
         lines = {rank: self.clocks.line(rank) for rank in self.packed}
         if len(set(lines.values())) < 2:
@@ -359,16 +359,16 @@ class _Joining:
         return {rank: base - begins[line] for rank, line in lines.items() if begins.get(line, base) != base}
 
     def _begin(self, rank: int) -> dict[int | None, int]:
-        """Return number of a step -> when it begins on a rank; None -> when the rank begins [ns]."""
+        """Return number of a step -> its begin on a rank [ns]; None -> the begin of the rank."""
         graph = self.packed[rank].drawn()
         at = [0, *(begin for begin, _ in graph.steps.values())]
         times = self.clocks.on_line(rank, graph.points.time[at]).tolist()
         return dict(zip([None, *graph.steps], times, strict=True))
 
     def _on_line(self, rank: int, packed: PackedGraph, time: Ints, moved: int) -> RankGraph:
-        """Return the graph of a rank with its points in order of the line; `time` is filled with their times on it.
+        """Return the graph of a rank with its points in order of the line; `time` is filled with their times there.
 
-        Its edges are kept as they are packed, or changed with the points.
+        Its edges are kept packed, changed along with the points where necessary.
         """
         graph, shift = packed.drawn(), self.clocks.shift(rank)
         time[:] = shift.to_line(graph.points.time) + moved
@@ -396,14 +396,14 @@ class _Joining:
             number += came.shape[1]
 
     def _points(self, time: Ints, moved: Mapping[int, int]) -> Points:
-        """Return the points with names of the job; those of meetings without what they have of members."""
+        """Return the points with the job's numbers of names; meetings still lack the columns that members give them."""
         codes = {
             names: np.array([*(self.codes.setdefault(text, len(self.codes)) for text in names), -1], np.int64)
             for names in dict.fromkeys(graph.names for graph in self.packed.values())
         }
         kinds = [*self.kinds[0]]
         kinds[_NAME] = np.dtype(small(len(self.codes)))
-        # No value yet: what a rank has goes there as its own columns are let go.
+        # Empty columns: they are filled rank by rank, while the columns of the ranks are let go.
         points = Points(time, *(np.empty(len(time), kind) for kind in kinds[1:]))
         for column, value in zip(points.columns()[1:], _AT_MEETINGS, strict=True):
             column[self.count :] = value
@@ -417,14 +417,14 @@ class _Joining:
             marked.append((graph.marked[0] + first, codes[packed.names][graph.marked[1]]))
             common += [distinct(marked[-1][1])] if packed.computes else []
             self.graphs[rank] = replace(graph, points=NO_POINTS, names=(), edges=NO_EDGES, possible=None)
-        # Names of markers that host work of all ranks that compute lies in.
+        # Names of markers around host work that all computing ranks have.
         of_all = functools.reduce(np.intersect1d, common) if len(common) > 1 else np.zeros(0, np.int64)
         for at, name in marked:
             points.name[at] = np.where(np.isin(name, of_all), name, points.name[at])
         return points
 
     def _moving(self, points: Points, meetings: Sequence[_Meeting]) -> tuple[Ints, Ints]:
-        """Return link and move of points; give transfers the work that is left once all have come."""
+        """Return link and move of each point; reduce the work of transfers to the time after all members have come."""
         link: Any = np.full(len(points), -1, small(len(meetings)))
         move: Any = np.full(len(points), -1, small(sum(len(each.group[0].transfers) for each in meetings)))
         nearest = _nearest(meetings, points.time)
@@ -442,7 +442,7 @@ class _Joining:
         return link, move
 
     def _edges(self, points: Points, is_met: Flags, meetings: Sequence[_Meeting]) -> tuple[Points, OrderedEdges]:
-        """Return the points with what their edges leave unexplained, and the edges; graphs are let go."""
+        """Return the points with the time that edges leave unexplained, and the edges; graphs are let go."""
         unexplained: list[Ints] = []
 
         def parts() -> Iterator[Edges]:
@@ -465,12 +465,12 @@ class _Joining:
 
     @functools.cached_property
     def kind(self) -> Any:
-        """The type of numbers of points."""
+        """The type of numbers that holds numbers of points."""
         return small(2 * self.count)
 
     @functools.cached_property
     def waits(self) -> frozenset[WaitPlace]:
-        """Places that wait on some rank."""
+        """The places of communication kernels that wait on some rank."""
         return frozenset[WaitPlace]().union(*(graph.waits for graph in self.graphs.values()))
 
     def _steps(self, rank: int) -> dict[int, tuple[int, int]]:
@@ -478,7 +478,7 @@ class _Joining:
         return {number: (a + first, b + first) for number, (a, b) in self.graphs[rank].steps.items()}
 
     def _matched(self, time: Ints, is_met: Flags) -> float:
-        """Return the share of the time in communication kernels that wait for all; 1 without any time."""
+        """Return the matched share of the time in communication kernels; 1 without any time."""
         every = known = 0
         for rank, graph in self.graphs.items():
             here = slice(*self.own[rank])
@@ -488,7 +488,7 @@ class _Joining:
         return known / every if every else 1.0
 
     def _moves(self, member: Channel, count: int) -> Ints:
-        """Return the number of what each transfer of a channel does, -1 where no call says it."""
+        """Return the number of the operation of each transfer of a channel; -1 where no call says it."""
         if not len(member.moves):
             return np.full(count, -1)
         names = [move.operation if move else "" for move in member.transfers]
@@ -501,7 +501,7 @@ class _Joining:
         return Link(ranks, name, not is_known, any(member.role for member in group))
 
     def _ends_of(self, member: Channel) -> tuple[Ints, Ints]:
-        """Return the points at which the kernels of a channel start, and those at which they end."""
+        """Return the points at which the kernels of a channel start, and the points at which they end."""
         graph, (first, _) = self.graphs[member.rank], self.own[member.rank]
         rows, points = graph.arrivals
         order = np.argsort(rows)
@@ -510,7 +510,7 @@ class _Joining:
 
 
 def _few_at_once(ranks: Iterable[int]) -> Iterator[int]:
-    """Yield ranks whose graphs are taken apart; memory that was theirs is given back now and then."""
+    """Yield ranks whose graphs are taken apart; now and then, the memory freed by them is given back."""
     for number, rank in enumerate(ranks, 1):
         yield rank
         if number % _FEW == 0:
@@ -518,9 +518,9 @@ def _few_at_once(ranks: Iterable[int]) -> Iterator[int]:
 
 
 def _nearest(meetings: Sequence[_Meeting], time: Ints) -> dict[int, int]:
-    """Return `id` of a channel that is in several pairs, as in a ring, -> which of these it ends closest to.
+    """Return `id` of a channel in several pairs, as in a ring -> number of the pair whose ends lie closest.
 
-    It ends with the later one of its transfers, as the partner of that one does.
+    It ends with the later of its transfers, at the same time as the partner in that transfer.
     """
     apart: dict[int, dict[int, float]] = {}
     for number, each in enumerate(meetings):
@@ -532,22 +532,22 @@ def _nearest(meetings: Sequence[_Meeting], time: Ints) -> dict[int, int]:
 
 
 def _ties(kind: Codes) -> Codes:
-    """Return of points at one time which come first: meetings after what comes to them, then transfers."""
+    """Return the order of points at the same time: meetings after their arrivals, then transfers."""
     return np.select([kind == Point.MEETING, kind == Point.TRANSFER], [np.int8(1), np.int8(2)], np.int8(0))
 
 
 def _own_edges(edges: Edges, possible: PossibleWaits | None, is_met: Flags, waits: Collection[WaitPlace]) -> Edges:
-    """Return the edges of a rank, by target, but for those from its arrival to transfers that wait for all members."""
+    """Return the edges of a rank, by target, without those from its own arrival to transfers that wait for all."""
     edges = edges.take(~((edges.kind == Edge.COLLECTIVE) & is_met[edges.target]))
     return in_order([edges, possible.where(waits)] if possible else [edges])
 
 
 def _left(meetings: Iterable[_Meeting]) -> dict[int, list[tuple[_Meeting, int]]]:
-    """Return rank -> the collectives that it comes to, and as which member."""
+    """Return rank -> the collectives that it comes to, each with its place among the members."""
     return by_key((member.rank, (each, at)) for each in meetings for at, member in enumerate(each.group))
 
 
 def _kinds(graphs: Collection[PackedGraph]) -> tuple[list[Any], Any]:
-    """Return the types that hold the columns of points of all graphs, and the lags of edges."""
+    """Return the types that hold the columns of points of all graphs, and the type that holds the lags of edges."""
     *of_points, lags = zip(*{graph.kinds for graph in graphs} or {"l" * 9}, strict=True)
     return [np.result_type(*set(each)) for each in of_points], np.result_type(np.int16, *set(lags))

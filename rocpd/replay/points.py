@@ -1,4 +1,4 @@
-"""Points and edges of graphs, as columns, and their order: each point comes after all that it waits for."""
+"""Points and edges of graphs, as columns, and their order: each point comes after all points that it waits for."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SMALL = tuple((kind, int(np.iinfo(kind).max)) for kind in (np.int8, np.int16, n
 
 
 def small(least: int, most: int = 0) -> Any:
-    """Return the type of least size that holds all numbers between two, and sums of two of them.
+    """Return the smallest type that holds all numbers between two, and sums of two of them.
 
     >>> small(-1, 60).__name__, small(40_000).__name__
     ('int8', 'int32')
@@ -31,12 +31,12 @@ def small(least: int, most: int = 0) -> Any:
 
 
 def narrowed(column: Any) -> Any:
-    """Return whole numbers in as few bytes as hold them, and sums of two of them."""
+    """Return whole numbers in the smallest type that holds them, and sums of two of them."""
     return column.astype(small(int(column.min(initial=0)), int(column.max(initial=0))), copy=False)
 
 
 _BLOCK = 1 << 20  # edges, or points, at once
-_EACH = 1 << 8  # one of so many times says where others lie
+_EACH = 1 << 8  # one of so many times is sampled, for cuts between blocks
 
 
 class Point(enum.IntEnum):
@@ -67,13 +67,13 @@ class Points(EqualColumns):
     """Points of a rank, or of a job, in order: each comes after all that it waits for.
 
     Args:
-        time: when it was recorded [ns].
-        work: how long it takes from the latest of what it waits for: of an operation, or of the host [ns].
-        lag: what is not explained by that [ns].
+        time: recorded time [ns].
+        work: time it takes after the latest point that it waits for, as work of an operation or of the host [ns].
+        lag: time that neither waits nor work explain [ns].
         kind: number in `Point`.
-        lane: stream of operations, number of the thread in its rank of the host.
-        name: number in the names: of an operation, of the call at the end of a piece of host work; -1: none.
-        step: number of the step, -1 outside of steps.
+        lane: stream of operations; for the host, the number of the thread in its rank.
+        name: number of the name of an operation, or of the call at the end of a piece of host work; -1: none.
+        step: number of the step; -1 outside of steps.
         part: number in `KINDS` of an operation; -1: the host.
     """
 
@@ -87,7 +87,7 @@ class Points(EqualColumns):
     part: Codes
 
     def narrowed(self) -> Points:
-        """Return the same in fewer bytes, but for the times."""
+        """Return the same in fewer bytes, except for the times."""
         time, *others = self.columns()
         return Points(time, *map(narrowed, others))
 
@@ -101,9 +101,9 @@ class Edges(EqualColumns):
     """Edges between points, by their numbers.
 
     Args:
-        source: what is waited for.
-        target: what waits.
-        lag: how much later the target's work starts, at least [ns].
+        source: the point that is waited for.
+        target: the point that waits.
+        lag: least time from the source to the start of the target's work [ns].
         kind: number in `Edge`.
     """
 
@@ -114,7 +114,7 @@ class Edges(EqualColumns):
 
     @classmethod
     def of(cls, kind: Edge, source: Ints, target: Ints, lag: Ints | None = None) -> Edges:
-        """Return edges of one kind; without lag it is 0."""
+        """Return edges of one kind; without `lag` it is 0."""
         lag = filled(len(source), 0) if lag is None else lag
         return cls(source, target, lag, filled(len(source), kind, np.int8))
 
@@ -123,11 +123,11 @@ class Edges(EqualColumns):
         return Edges(*map(narrowed, self.columns()))
 
     def between(self, place: Ints) -> Edges:
-        """Return the same edges between points that have other numbers."""
+        """Return the same edges after points are renumbered; `place`: the new number of each point."""
         return Edges(place[self.source], place[self.target], self.lag, self.kind)
 
     def among(self, first: int, kind: Any) -> Edges:
-        """Return the same edges between points that are numbered from `first` on, in a type of numbers."""
+        """Return the same edges with `first` added to the numbers of points, in a type of numbers."""
         return Edges(
             self.source.astype(kind) + kind(first), self.target.astype(kind) + kind(first), self.lag, self.kind
         )
@@ -138,11 +138,11 @@ NO_EDGES = Edges.of(Edge.PROGRAM, *(np.zeros(0, np.int64) for _ in range(2)))
 
 @frozen
 class OrderedEdges:
-    """Edges of a whole job in order of what waits: those of a point stand together, so no column names it.
+    """Edges of a whole job in order of their targets: those of a point stand together, so no column names it.
 
     Args:
-        first: number of the first edge of each point, and of one more.
-        source, lag, kind: as `Edges` has them.
+        first: number of the first edge of each point, and the number of all edges.
+        source, lag, kind: as in `Edges`.
     """
 
     first: Ints
@@ -152,7 +152,7 @@ class OrderedEdges:
 
     @classmethod
     def of(cls, edges: Edges, count: int) -> OrderedEdges:
-        """Return edges that are in order of their targets, which are among so many points."""
+        """Return edges that are in order of their targets, among `count` points."""
         first = np.zeros(count + 1, small(len(edges)))
         for low in range(0, len(edges), _BLOCK):
             _count(edges.target[low : low + _BLOCK], first)
@@ -160,12 +160,12 @@ class OrderedEdges:
 
     @classmethod
     def joined(cls, parts: Iterable[Edges], count: int, most: int, kinds: tuple[Any, Any]) -> OrderedEdges:
-        """Return the edges of parts, which come in order of their targets; each is let go before the next one comes.
+        """Return the edges of parts, which come in order of their targets; each part is let go before the next one.
 
         Args:
             parts: the edges.
-            count: among how many points they are.
-            most: how many edges there may be.
+            count: number of points.
+            most: most edges that there may be.
             kinds: the types of sources and lags.
         """
         first, at = np.zeros(count + 1, small(most)), 0
@@ -182,15 +182,15 @@ class OrderedEdges:
 
     @functools.cached_property
     def lists(self) -> tuple[list[int], list[int], list[int]]:
-        """First edges, sources and lags as lists, which plain Python goes through three times as fast."""
+        """First edges, sources and lags as lists: plain Python reads them three times as fast."""
         return self.first.tolist(), self.source.tolist(), self.lag.tolist()
 
     def target(self, rows: Ints) -> Ints:
-        """Return the points that some edges are for."""
+        """Return the points that wait by some edges."""
         return np.searchsorted(self.first, rows.astype(self.first.dtype), side="right") - 1  # of one type: no copy
 
     def of_points(self, points: Ints) -> tuple[Ints, Ints]:
-        """Return the numbers of the edges of points, those of each together, and how many each has."""
+        """Return the numbers of the edges of points, point by point, and how many each point has."""
         first = self.first[points].astype(np.int64)
         many = self.first[points + 1] - first
         return np.repeat(first - np.append(0, np.cumsum(many)[:-1])[: len(many)], many) + np.arange(many.sum()), many
@@ -206,7 +206,7 @@ class OrderedEdges:
         return OrderedEdges(first, self.source[kept], self.lag[kept], self.kind[kept])
 
     def also(self, edges: Edges) -> OrderedEdges:
-        """Return the same with a few more: each after those of its target."""
+        """Return the same with a few more edges, each after those of its target."""
         more = edges.take(np.argsort(edges.target, kind="stable"))
         at = self.first[more.target + 1]
         moved = np.cumsum(np.bincount(more.target + 1, minlength=len(self.first))).astype(self.first.dtype)
@@ -216,16 +216,16 @@ class OrderedEdges:
 
 
 def _count(target: Ints, first: Ints) -> None:
-    """Add the number of edges of each target, which are in order, to the place after the target's."""
+    """Add the number of edges of each target to the place after it; targets are in order."""
     if len(target):
         many = np.bincount(target - target[0])
         first[1 + int(target[0]) :][: len(many)] += many.astype(first.dtype)
 
 
 def numbers_in_time(time: Ints, tie: Codes, kind: Any) -> Ints:
-    """Return the numbers of points in order of time, of equal ones those of the lower tie first, in a type of numbers.
+    """Return the numbers of points in order of time, at equal times the lower tie first, in a type of numbers.
 
-    They are put in order a part of the time after the other: numpy takes 24 bytes for each number that it sorts.
+    They are sorted in blocks of time: numpy takes 24 bytes for each number that it sorts.
     """
     order, at = np.empty(len(time), kind), 0
     cuts = np.sort(time[::_EACH])[:: _BLOCK // _EACH][1:]
@@ -237,7 +237,7 @@ def numbers_in_time(time: Ints, tie: Codes, kind: Any) -> Ints:
 
 
 def in_time(time: Ints, tie: Codes | None = None) -> tuple[Ints, Ints]:
-    """Return points in order of time, of equal ones those of the lower tie first; and the place of each in it."""
+    """Return the order of points by time, at equal times the lower tie first; and the place of each point in it."""
     order = np.argsort(time, kind="stable") if tie is None else np.lexsort((tie, time))
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
@@ -245,19 +245,19 @@ def in_time(time: Ints, tie: Codes | None = None) -> tuple[Ints, Ints]:
 
 
 def in_order(parts: Sequence[Edges]) -> Edges:
-    """Return edges of several by target; those that go back in time are left out."""
+    """Return the edges of several parts, ordered by target, without those that go back in time."""
     every = Edges.joined(parts)
     onward = (every.source < every.target).nonzero()[0]
     return every.take(onward[np.argsort(every.target[onward], kind="stable")])
 
 
 def left_unexplained(points: Points, edges: Edges, some: slice) -> Ints:
-    """Return what is not explained of points: with it as their lag, a replay is the recording.
+    """Return the unexplained time of points [ns]: with it as their lag, a replay is the recording.
 
     Args:
         points: the points.
-        edges: all that `some` of them wait for, by target.
-        some: of which it is asked.
+        edges: all edges to `some` of them, ordered by target.
+        some: the points in question.
     """
     after = points.time[edges.source] + edges.lag
     first, _ = runs(edges.target)
@@ -268,7 +268,7 @@ def left_unexplained(points: Points, edges: Edges, some: slice) -> Ints:
 
 
 class WaitPlace(NamedTuple):
-    """A communication kernel: its name, its stream, which of these it is in its step; and the stream it waits for."""
+    """A communication kernel: its name, its stream, its number among these in its step; and the stream it waits for."""
 
     name: str
     stream: int
@@ -278,12 +278,12 @@ class WaitPlace(NamedTuple):
 
 @frozen
 class PossibleWaits:
-    """Edges that may be: other ranks may show that they are.
+    """Edges that may exist: other ranks may show whether they do.
 
     Args:
         edges: between points of the rank.
-        at: of each edge the number of its place.
-        places: those that wait, once each for each stream.
+        at: for each edge, the number of its place.
+        places: places of kernels that may wait, once for each stream.
     """
 
     edges: Edges
@@ -291,7 +291,7 @@ class PossibleWaits:
     places: tuple[WaitPlace, ...]
 
     def where(self, waits: Collection[WaitPlace]) -> Edges:
-        """Return the edges of places that wait on some rank."""
+        """Return the edges of places that wait on some rank, as in `waits`."""
         is_one = np.array([place in waits for place in self.places], bool)
         return self.edges.take(is_one[self.at]) if is_one.any() else NO_EDGES
 
@@ -301,20 +301,20 @@ class RankGraph:
     """One rank as a graph.
 
     Args:
-        points: those of the rank, in order; what is not explained of them is not known yet.
-        edges: between them.
-        arrivals: row of each communication kernel, in order, and the number of the point at which it starts; the point
-            after it, in `ends`, is when it ends.
-        ends: numbers of the points at which they end.
-        names: what numbers stand for.
+        points: the points of the rank, in order; their unexplained time is not known yet.
+        edges: between the points.
+        arrivals: row of each communication kernel, in order, and the number of the point at which it starts; it ends
+            at the same place in `ends`.
+        ends: numbers of the points at which communication kernels end.
+        names: the names that points refer to by number.
         steps: number of a step -> numbers of the points at which it begins and ends.
-        contradicted: how many waits that an order of stream or launch says were not kept.
+        contradicted: number of waits that follow from the order of a stream or a launch, but were not kept.
         waits: places of communication kernels that wait for another stream, as inferred.
-        possible: edges of places that may, and never show it.
+        possible: edges of places that may wait, but never show it.
         hidden: edges from communication to the next operation of each other stream, which never starts before it ends,
             though nothing shows that it waits: with other times it might.
-        agents: stream -> which of the agents of the rank it runs on, from 0; of a rank with several, else nothing.
-        marked: points that end host work in which a marker without calls lies, and the numbers of its name.
+        agents: stream -> place of its agent within the rank, from 0; empty for a rank with one agent.
+        marked: points that end host work around a marker without calls, and the number of the marker's name for each.
     """
 
     points: Points
@@ -331,7 +331,7 @@ class RankGraph:
     marked: tuple[Ints, Ints] = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 
     def less_jump(self, jump: int, since: int) -> RankGraph:
-        """Return the same where a clock was set ahead by `jump` at its time `since` [ns]: no work lasts over that."""
+        """Return the graph without a jump of the clock [ns] at its time `since` [ns]: no work lasts through it."""
         time, edges = self.points.time, self.edges
         work, lag = self.points.work.astype(np.int64), edges.lag.astype(np.int64)
         lasts = (time >= since) & (time - work < since)
@@ -343,7 +343,7 @@ class RankGraph:
         )
 
     def in_order(self, order: Ints, place: Ints) -> RankGraph:
-        """Return the same with points in another order, in which each has its place; edges are not in order then."""
+        """Return the graph with points in another `order`; `place`: of each in it. Its edges are then unordered."""
         rows, points = self.arrivals
         possible = self.possible
         return replace(
@@ -366,16 +366,16 @@ class RankGraph:
 
 @frozen
 class PackedGraph:
-    """A rank as a graph, in few bytes until those of all ranks are there: each of its dozens of columns takes 100 more.
+    """The graph of a rank in few bytes, kept so until all ranks are read: each of its dozens of columns takes 100 more.
 
     Args:
-        points: how many it has.
-        edges: how many it has, with those that may be.
+        points: number of points.
+        edges: number of edges, with possible ones.
         computes: whether a kernel other than communication ran.
-        names: what numbers stand for.
-        kinds: the type of each column of points, and of lags of edges, a letter each, as numpy has it.
+        names: the names that points refer to by number.
+        kinds: types of the columns of points, and of the lags of edges, as numpy's letters.
         content: the graph without these names and its edges.
-        waits: its edges, and those that may be.
+        waits: its edges, and the possible ones.
     """
 
     points: int
@@ -388,7 +388,7 @@ class PackedGraph:
 
     @classmethod
     def of(cls, graph: RankGraph) -> PackedGraph:
-        """Return a graph in few bytes."""
+        """Return a graph in packed form."""
         content = packed(replace(graph, names=(), edges=NO_EDGES, possible=None))
         every = [graph.edges, graph.possible.edges] if graph.possible else [graph.edges]
         lags = np.result_type(*(edges.lag for edges in every))
@@ -416,25 +416,25 @@ def _packed_graph(points: int, edges: int, computes: bool, names: tuple[str, ...
 
 @functools.lru_cache(64)
 def shared(texts: tuple[str, ...]) -> tuple[str, ...]:
-    """Return equal texts, which many ranks have, as the same object."""
+    """Return the same object for equal texts, which many ranks have."""
     return texts
 
 
 def no_times(count: int, kind: Any) -> Ints:
-    """Return zeros for so many points, most of which stay: of a large job only those take memory that do not."""
+    """Return zeros for so many points, most of which stay 0: in a large job only the others take memory."""
     if count < _BLOCK:
         return np.zeros(count, kind)
     return np.frombuffer(mmap.mmap(-1, count * np.dtype(kind).itemsize, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS), kind)
 
 
 def add_to(times: Ints, more: Ints) -> None:
-    """Add times of points [ns], few of which are not 0: memory of the others is never touched."""
+    """Add times to points [ns], few of which are not 0: the memory of the others is never touched."""
     rows = more.nonzero()[0]
     times[rows] += more[rows]
 
 
 def places_of(step: Ints, steps: Ints) -> tuple[Ints, Flags]:
-    """Return of points, whose steps are given, which of some steps theirs is, and whether it is one of them."""
+    """Return the place of each point's step among some steps, and whether it is one of them."""
     at, counts = np.empty(len(step), small(len(steps))), np.zeros(len(step), bool)
     for low in range(0, len(step), _BLOCK):
         some = slice(low, low + _BLOCK)

@@ -1,7 +1,7 @@
-; Turns what points take into when they come: that after the latest of their sources, without one after 0. Returns
-; whether the column of times holds them; else it is spoilt.
-; Points come in order. The edges of point p are those from first[p] to first[p + 1]; each says its source, and how much
-; later it counts. Numbers in columns have as many bits as they need: what stands in braces is put in.
+; Replaces the time that each point takes by the time at which it comes: after the latest of its sources, else after 0.
+; Returns whether the column of times can hold them; if not, its content is spoilt.
+; Points come in order. The edges of point p are those from first[p] to first[p + 1]; each has its source, and the lag
+; after it. Numbers in columns have as few bits as they need: the words in braces are replaced by the types.
 define i1 @times(i64 %count, ptr %order, ptr %first, ptr %source, ptr %lag, ptr %times) {
 entry:
   %is.empty = icmp eq i64 %count, 0

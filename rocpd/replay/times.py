@@ -1,7 +1,7 @@
-"""When points come: the loop of all replays, in plain Python for small jobs, and compiled for large ones.
+"""The time of each point: the loop of all replays, in plain Python for small jobs, and compiled for large ones.
 
-The compiled one is written as LLVM has it: llvmlite makes machine code of that in a hundredth of a second, where numba
-takes half a second for the loop in Python, and a fifth to be imported.
+The compiled loop is written in LLVM's language: llvmlite turns it into machine code in a hundredth of a second. Numba
+takes half a second for the loop in Python, and a fifth of a second to be imported.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ _WORTH = 45_000  # points, 0.6 us each: as long as it takes to import what compi
 
 
 class _Plain:
-    """Points that the plain loop has passed in this process: a job is replayed more than once."""
+    """The number of points that the plain loop has passed in this process: a job is replayed more than once."""
 
     passed = 0
 
 
 def times_of(edges: OrderedEdges, order: Ints, takes: Ints) -> Ints:
-    """Return when each point comes [ns], given what passes from the latest of its sources on.
+    """Return the time of each point [ns]: that of its latest source, plus the time that it takes itself.
 
     Args:
-        edges: of the points.
+        edges: the edges of the points.
         order: numbers of the points; each comes after all of its sources.
-        takes: what passes, without a source from 0 on [ns]; times may be written there.
+        takes: time that each point takes after its latest source, or after 0 without one [ns]; may be overwritten.
 
     Raises:
-        OverflowError: times do not fit where `takes` does.
+        OverflowError: the times do not fit into the type of `takes`.
     """
     if _Plain.passed + len(takes) < _WORTH:
         _Plain.passed += len(takes)
@@ -48,7 +48,7 @@ def times_of(edges: OrderedEdges, order: Ints, takes: Ints) -> Ints:
 
 
 def _plain(first: list[int], source: list[int], lag: list[int], order: list[int], takes: list[int]) -> list[int]:
-    """Return when each point comes, where its edges are those from its `first` to the next one's."""
+    """Return the time of each point; its edges are those from its `first` to that of the next point."""
     times = takes.copy()
     for point in order:
         edge, end = first[point], first[point + 1]
@@ -67,10 +67,10 @@ def _plain(first: list[int], source: list[int], lag: list[int], order: list[int]
 
 @functools.cache
 def _compiled(*bits: int) -> Callable[..., bool]:
-    """Return the loop, compiled once a process: the count, then the addresses of the columns go in.
+    """Return the loop, compiled once per process; its arguments are the count, then the addresses of the columns.
 
     Args:
-        bits: of the numbers in the columns of order, of first edges, of sources, of lags and of times.
+        bits: sizes of the numbers in the columns of order, first edges, sources, lags and times.
     """
     import llvmlite.binding as llvm
 

@@ -1,4 +1,4 @@
-"""How what ranks take longer runs over steps: stalls, an onset, a drift. Pure arithmetic of series, one value a step.
+"""The course of excess times over steps: stalls, an onset, a drift. Pure arithmetic of series, one value per step.
 
 Rows are steps, columns ranks or links; times are in ns.
 """
@@ -12,23 +12,23 @@ import numpy as np
 from rocpd.base import Flags, Floats
 
 NORMAL = 1.4826
-"""The deviation by median distance."""
+"""The factor from a median distance to a standard deviation."""
 
 _FAR = 4.0  # deviations from other steps
-_SUDDEN = 3.0  # deviations of how much ranks change from step to step: what grows and falls slowly does by chance
-_STALL, _ONSET = 0.02, 0.03  # of a step, that a rank stalls or drifts, or takes longer from some step on, at least
+_SUDDEN = 3.0  # deviations of the changes from step to step: slow growth and decline happen by chance
+_STALL, _ONSET = 0.02, 0.03  # share of a step, at least, of a stall or drift, and of the excess from an onset on
 _LEAST_APART = 3  # steps before and after an onset
-_HARDLY = 0.25  # of what a rank takes longer after an onset, what it does before
-_APART = 4  # times as far from others as from each other, lie ranks of a slower part
-_LEAST_TO_DRIFT, _DRIFTS = 8, 0.8  # steps; how well what takes longer goes with the number of the step
+_HARDLY = 0.25  # share of a rank's excess after an onset that it may have before
+_APART = 4  # the ranks of a slower part are so many times further from others than from each other
+_LEAST_TO_DRIFT, _DRIFTS = 8, 0.8  # steps; correlation of the excess with the number of the step
 
 
 def alone(more: Floats, slower: Floats) -> Floats:
-    """Return what each rank takes more in a step than in others, and than other ranks do.
+    """Return how much longer each rank takes in a step than in others, and than other ranks do.
 
     Args:
-        more: what it takes more than in others.
-        slower: times as long as others that each takes for good: so many times as much more takes a step of more work.
+        more: how much longer each takes than in other steps.
+        slower: lasting slowness of each, as times the time of others: extra work in a step takes it as many times more.
     """
     if more.shape[1] < 2:
         return more
@@ -40,12 +40,12 @@ def alone(more: Floats, slower: Floats) -> Floats:
 
 
 def stalls(more: Floats, step_ns: float, *, is_one_kind: bool) -> Flags:
-    """Return in which steps ranks, or links, take far longer than in others.
+    """Return the steps in which ranks, or links, take far longer than in others.
 
     Args:
-        more: what each takes more in a step than others do.
-        step_ns: how long a step takes.
-        is_one_kind: whether all differ by as much from step to step; else each says how far it does.
+        more: how much longer each takes in a step than others.
+        step_ns: length of a step.
+        is_one_kind: whether all vary alike from step to step; if not, each is judged by its own variation.
     """
     if not more.size:
         return np.zeros(more.shape, bool)
@@ -56,16 +56,16 @@ def stalls(more: Floats, step_ns: float, *, is_one_kind: bool) -> Flags:
 
 
 def drifts(longer: Floats, step_ns: float) -> Flags:
-    """Return which ranks take longer and longer than others, as one that gets hot.
+    """Return the ranks that take longer and longer than others, such as one that gets hot.
 
     Args:
-        longer: what each takes longer than others usually do.
-        step_ns: how long a step takes.
+        longer: excess of each over the usual time of others.
+        step_ns: length of a step.
     """
     count, ranks = longer.shape
     if count < _LEAST_TO_DRIFT or ranks < 2:
         return np.zeros(ranks, bool)
-    common = np.quantile(longer, 0.25, axis=1)  # what all take longer is nobody's
+    common = np.quantile(longer, 0.25, axis=1)  # an excess that all ranks share belongs to none of them
     if NORMAL * np.median(np.abs(common - np.median(common))) > _STALL * step_ns:
         return np.zeros(ranks, bool)  # steps differ in their work
     apart = longer - common[:, None]
@@ -76,10 +76,10 @@ def drifts(longer: Floats, step_ns: float) -> Flags:
 
 
 def stands_out(longer: Floats) -> Flags:
-    """Return which ranks grow far more than most grow or shrink, which they do by chance.
+    """Return the ranks that grow far more than most ranks grow or shrink by chance.
 
     Args:
-        longer: what each takes longer than others usually do.
+        longer: excess of each over the usual time of others.
     """
     grew = _grew(longer - np.median(longer, axis=1)[:, None])
     are_far: Flags = grew >= _FAR * NORMAL * np.median(np.abs(grew))
@@ -87,11 +87,11 @@ def stands_out(longer: Floats) -> Flags:
 
 
 def longest(longer: Floats, least: float) -> dict[int, list[int]]:
-    """Return place of a step -> the ranks, up to half of all, that take clearly longest in it, where some do.
+    """Return place of a step -> the ranks, up to half of all, that take clearly longest in it, if there are any.
 
     Args:
-        longer: what each takes longer than others usually do.
-        least: by so much longer.
+        longer: excess of each over the usual time of others.
+        least: least distance to the next rank.
     """
     deviation = NORMAL * np.median(np.abs(longer - np.median(longer, axis=0)))
     order = np.argsort(-longer, axis=1, kind="stable")[:, : longer.shape[1] // 2 + 1]
@@ -101,25 +101,25 @@ def longest(longer: Floats, least: float) -> dict[int, list[int]]:
 
 
 def _grew(longer: Floats) -> Floats:
-    """Return how much longer each rank takes in the last quarter of steps than in the first."""
+    """Return the growth of each rank's excess from the first to the last quarter of steps."""
     first, last = quarters(len(longer))
     grew: Floats = np.median(longer[last], axis=0) - np.median(longer[first], axis=0)
     return grew
 
 
 def quarters(count: int) -> tuple[slice, slice]:
-    """Return the first quarter of so many steps, and the last one."""
+    """Return the first and the last quarter of so many steps."""
     return slice(count // 4), slice(count - count // 4, None)
 
 
 def slower_part(longer: Floats, least: float) -> list[int]:
-    """Return half of the ranks, or more but for two, that take far longer than all others; nothing where none do.
+    """Return the ranks, at least half and all but two at most, that take far longer than the others; else nothing.
 
-    None of them stands out, as each of fewer does.
+    Fewer slow ranks stand out one by one; ranks of so large a part do not.
 
     Args:
-        longer: what each takes longer than others usually do.
-        least: by so much longer.
+        longer: excess of each over the usual time of others.
+        least: least distance of the part from the others.
     """
     usual = np.median(longer, axis=0)
     order = np.argsort(usual, kind="stable")
@@ -132,19 +132,19 @@ def slower_part(longer: Floats, least: float) -> list[int]:
 
 
 def onset(every: Floats, columns: Sequence[int], step_ns: float) -> int | None:
-    """Return the place of the step from which on some ranks take longer; None: they do in all, or now and then.
+    """Return the place of the step from which on some ranks take longer; None: in all steps, or only now and then.
 
     Args:
-        every: what each rank takes longer than others usually do.
-        columns: those that are asked for.
-        step_ns: how long a step takes.
+        every: excess of each rank over the usual time of others.
+        columns: the columns of the ranks in question.
+        step_ns: length of a step.
     """
     others = np.delete(every, columns, 1)
     low, high = _LEAST_APART, len(every) - _LEAST_APART
     if low > high or not others.size:
         return None
     longer = every[:, columns].mean(1) - np.median(others, axis=1)
-    # Where it is divided in two, so that each part varies least.
+    # The cut after which the two parts vary least.
     at = min(range(low, high + 1), key=lambda cut: longer[:cut].var() * cut + longer[cut:].var() * (len(longer) - cut))
     before, after = longer[:at], longer[at:]
     apart = float(after.mean() - np.median(before))

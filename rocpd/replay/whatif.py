@@ -1,15 +1,15 @@
-"""How long a step would take, had something been different: the replay of the changed job, with bounds.
+"""The predicted length of a step had something been different: the replay of the changed job, with bounds.
 
-The answer is about the steps that were recorded, not about those to come. Its bounds hold what a replay cannot know:
+The prediction is for the recorded steps, not for steps to come. Its bounds cover what a replay cannot know:
 
-- waits that are inferred, and were hardly ever seen to bind: there and not there; and waits that never bind, but
-  might with other times; copies that overlap: waited for at once, or not;
+- inferred waits that were hardly ever seen to bind, with and without them; waits that never bind, but might with other
+  times; copies that overlap, waited for at once or not;
 - pauses that nothing explains: they stay, or shrink with the work that they belong to;
-- what is usual: it is estimated from steps and ranks that differ, by resampling of blocks of steps (for neighbouring
-  steps are alike) and from how far other ranks lie apart; what no other rank does may be longer, too;
-- waits in communication whose partners are not known: all may wait for what is taken away;
-- and replays of simulated jobs, whose truth is known, are off by some percent of what changes; where another clock may
-  be waited for instead, by as much as clocks are apart.
+- usual times, estimated from steps and ranks that differ: by resampling of blocks of steps (for neighbouring steps are
+  alike), and from how far other ranks lie apart; the work that no other rank does may be longer, too;
+- waits in communication whose partners are not known: all of them may be waits for the removed time;
+- the error of the model: replays of simulated jobs, whose true times are known, are off by some percent of the change;
+  and the distance of clocks, where a rank on another clock may be waited for instead.
 """
 
 from __future__ import annotations
@@ -42,29 +42,29 @@ from rocpd.replay.points import Edge, Point
 from rocpd.schema.rules.kernel_categories import Categories
 from rocpd.schema.rules.steps import STEP_MARKER, folded
 
-_LIKELY = 0.975  # of what is estimated lies below its upper bound, as much above the lower one
-_DRAWN = 400  # times that steps are drawn
+_LIKELY = 0.975  # probability that an estimate lies below its upper bound, and also that it lies above the lower one
+_DRAWN = 400  # resamplings of steps
 _FEWEST = 2  # steps that count
-_NORMAL = 1.4826  # deviation by median distance
-_MORE = 1.25  # times as much longer, may what compares with nothing take as the rest
-_COSTS = 0.01  # of a step, that a call or a gap costs besides what was found
-_MOST_RANKS = 64  # that are asked one by one
-_LARGE = 0.1  # of a step, that it waits for a part: then it is tried without
-_CLEARLY = 1.2  # times as much, that all of the host regains beside its launches
-_REGAINED = 0.25  # of that, that a change regains which is named
-_MODEL = 0.06  # of what changes, by which replays of simulated jobs are off
-_PASSES = 4  # over what is asked, at most: as asked, and with the bounds on up to three graphs
+_NORMAL = 1.4826  # factor from a median distance to a standard deviation
+_MORE = 1.25  # work that compares with nothing may have an excess of so many times that of the rest
+_COSTS = 0.01  # share of a step that a call or a gap costs besides the causes
+_MOST_RANKS = 64  # ranks that are replayed without one by one
+_LARGE = 0.1  # share of a step that it waits for a part: then the step is replayed without the part
+_CLEARLY = 1.2  # times the gain of free launches: with more, the gain of free host work is shown as well
+_REGAINED = 0.25  # share of the part's time that a shown change saves at least
+_MODEL = 0.06  # share of the change by which replays of simulated jobs are off
+_PASSES = 4  # replays of each question at most: as asked, and with the bounds on up to three graphs
 _COMPARED = ("straggler", "rank", "host", "link")
-"""Kinds whose excess is estimated by comparing ranks."""
+"""Kinds of changes whose excess is estimated by comparing ranks."""
 
 _OF_PARTS = {
     "copies": (OVERLAPPED["copies"],),
     "communication": (OVERLAPPED["comm"], FREE["collective"]),
     "host": (FREE["launch"], FREE["host"]),
 }
-"""Part of what a step waits for -> what is tried, in this order: as far as can be done, else what it gains at most.
+"""Part of the time that a step waits -> the changes to try, in this order: a feasible one, else the most it can gain.
 
-Of the host launches alone, and all it does where that regains clearly more.
+For the host, launches alone; and all its work where that saves clearly more.
 """
 
 _RECORD = "rocpd summary trace JOB says what is not recorded"
@@ -75,13 +75,13 @@ STAGES = {**dict.fromkeys(_ONCE, 1), Stage.CAUSES: 3}
 
 @frozen
 class _Trial:
-    """Changes that are tried.
+    """Changes to try, and their bounds.
 
     Args:
         asked: the changes.
-        predicted: how long a step takes with them, by a replay [ns].
-        least, most: change -> which share of what it takes away is likely to go at least, and at most.
-        also: what points may take less besides [ns].
+        predicted: length of a step with them, by a replay [ns].
+        least, most: change -> lower and upper bound of the share of its excess that is likely to go.
+        also: further time that points may lose [ns].
     """
 
     asked: tuple[Change, ...]
@@ -92,10 +92,10 @@ class _Trial:
 
 
 class Replays:
-    """A job that is replayed with changes; read once."""
+    """A job that is read once and replayed with changes."""
 
     def __init__(self, job: JobGraph, steps: Sequence[int], *, has_steps: bool = True) -> None:
-        """Take a graph, and the numbers of the steps that count; without steps the whole is numbered as one."""
+        """Take a graph, and the numbers of the steps that count; without steps the whole job is the only step."""
         self.job, self.steps, self.has_steps = job, tuple(steps), has_steps
         self.blaming = Blaming(job, steps, excess(job, steps, are_pieces=not has_steps))
         self.blame = self.blaming.blame()
@@ -108,9 +108,9 @@ class Replays:
         return Changing(self.job, self.blaming, self.blame.causes)
 
     def _graphs(self) -> Iterator[JobGraph]:
-        """Yield the job, the same without doubtful waits, and with hidden ones, where there are such.
+        """Yield the job, then without doubtful waits, then with hidden ones, if it has these.
 
-        Those of a large job are made anew each time: there is room for one of them.
+        The graphs of a large job are made anew each time: memory has room for only one of them.
         """
         yield self.job
         for make in (without_doubtful, JobGraph.cautious):
@@ -121,7 +121,7 @@ class Replays:
                 yield graph
 
     def causes(self) -> list[Change]:
-        """Return the changes that take away each cause that was found, each slow step, and calls and gaps that cost."""
+        """Return the changes that take away each cause, each slow step, and calls and gaps that cost time."""
         blamed = [*(self.blame.causes if self.blame.is_matched else ()), *self.blame.slow.values()]
         causes = list(dict.fromkeys(map(of_cause, blamed)))
         least = _COSTS * self.blaming.step_ns
@@ -131,7 +131,7 @@ class Replays:
         return [*causes, *costs]
 
     def _of_parts(self, causes: Sequence[Change]) -> Iterator[Change]:
-        """Yield for each large part of what a step waits for without some causes the first change that regains much."""
+        """Yield, for each large part of the time a step waits once some causes are gone, the change that saves much."""
         job = self._exact.applied(causes)
         times = job.replay()
         usual, waits = self._step(times), by_key((bind.part, bind.time) for bind in self._binds(job, times))
@@ -139,7 +139,7 @@ class Replays:
         for part in (part for part in _OF_PARTS if part in long):
             least = _REGAINED * long[part]
             for change in _OF_PARTS[part]:
-                with suppress(RocpdError, OverflowError):  # nothing of that is recorded, or damaged
+                with suppress(RocpdError, OverflowError):  # nothing of that kind is recorded, or times are damaged
                     regained = usual - self._step(self._exact.applied([*causes, change]).replay())
                     if regained >= least:
                         yield change
@@ -150,7 +150,7 @@ class Replays:
     def _of_waits(self, causes: Sequence[Change]) -> Iterator[Change]:
         """Yield the changes that take away calls that wait for operations, where each alone makes steps shorter.
 
-        They are no causes: what they wait for may be needed.
+        They are no causes: the work that they wait for may be needed.
         """
         least = _COSTS * self.blaming.step_ns
         for change in self._exact.long_waits(round(least * len(self.steps))):
@@ -159,10 +159,10 @@ class Replays:
                 yield change
 
     def tried(self, course: Stages) -> list[Prediction]:
-        """Return what each cause costs, tried one by one, the most first; then parts and waits; the last is all causes.
+        """Return the gain of each cause alone, the largest first; then of parts and waits; the last is all causes.
 
         Args:
-            course: of the command that asks.
+            course: the stages of the command.
 
         Raises:
             RocpdError: times are damaged.
@@ -174,9 +174,9 @@ class Replays:
         return [*sorted(each, key=lambda one: (one.changes[0] not in causes, one.predicted_step_ns)), together]
 
     def held_up_by(self, marker: str) -> list[int]:
-        """Return the ranks whose host work in a marker holds up the job, even were it theirs alone.
+        """Return the ranks whose host work in a marker holds up the job even if only they do it.
 
-        All ranks may do it, and those that wait for others anyway lose nothing by it. Of many ranks nobody asks.
+        All ranks may do such work, and ranks that wait for others anyway lose nothing by it. Nothing for many ranks.
         """
         job, name = self.job, INSIDE + folded(marker)
         if name not in job.names or len(self.blaming.ranks) > _MOST_RANKS:
@@ -189,11 +189,10 @@ class Replays:
         return [r for r, less in alone.items() if (self._step(job.replay_without(less)) - least) * 2 > costs > 0]
 
     def predict(self, asked: Sequence[Change]) -> Prediction:
-        """Return how long a step would take with some changes.
+        """Return the predicted length of a step with some changes.
 
         Raises:
-            RocpdError: a change names nothing that there is, or times are damaged; or the replay contradicts what is
-                recorded.
+            RocpdError: a change names nothing in the job, times are damaged, or the replay contradicts the recording.
         """
         (prediction,) = self._predictions([asked])
         compared, denied = [change for change in prediction.changes if _is_compared(change)], self.blame.denied
@@ -207,10 +206,10 @@ class Replays:
     def _predictions(
         self, every: Sequence[Sequence[Change]], hear: Progress = lambda _done, _of: None
     ) -> list[Prediction]:
-        """Return how long a step would take with each of some changes; `hear` is called with how much of that is done.
+        """Return the predicted length of a step with each set of changes; `hear` is called with the progress.
 
         Raises:
-            RocpdError: a change names nothing that there is, or times are damaged.
+            RocpdError: a change names nothing in the job, or times are damaged.
         """
         lacking = dict.fromkeys(asked for asked in map(tuple, every) if asked not in self._predicted)
         try:
@@ -231,12 +230,12 @@ class Replays:
         return [self._predicted[tuple(asked)] for asked in every]
 
     def bound(self, prediction: Prediction) -> Prediction:
-        """Return a prediction with what a step then waits for."""
+        """Return a prediction with the parts that a step then waits for."""
         job = self._exact.applied(prediction.changes)
         return replace(prediction, binds=tuple(self._binds(job, job.replay())))
 
     def _trial(self, asked: Sequence[Change]) -> _Trial:
-        """Return what a replay says of some changes, and how much more or less these may take away."""
+        """Return the replay of some changes, and the bounds of the time that they take away."""
         asked = self._exact.resolved(asked)
         off = {change: self._uncertainty(change) for change in asked if _is_compared(change)}
         least, most = ({change: 1 + side * share for change, share in off.items()} for side in (-1, 1))
@@ -244,12 +243,12 @@ class Replays:
         return _Trial(tuple(asked), self._step(self._exact.applied(asked).replay()), least, most, also)
 
     def _within(self, changing: Changing, trial: _Trial) -> Iterator[float]:
-        """Yield how long a step takes where changes take away least and most, with the waits of one graph [ns]."""
+        """Yield the length of a step with the least and the most taken away, with the waits of one graph [ns]."""
         yield self._step(changing.applied(trial.asked, trial.least, is_waited=True).replay())
         yield self._step(changing.applied(trial.asked, trial.most, trial.also, is_elastic=True).replay())
 
     def _prediction(self, trial: _Trial, lengths: Sequence[float]) -> Prediction:
-        """Return what was found of some changes; `lengths` are what steps may take with them [ns]."""
+        """Return the prediction for some changes; `lengths`: possible lengths of a step with them [ns]."""
         asked, predicted, every = trial.asked, trial.predicted, (trial.predicted, *lengths)
         noise = self._noise(asked) + max(_MODEL * abs(self.blaming.step_ns - predicted), self._between_clocks(asked))
         bounds = max(0.0, min(*every, predicted - self._unmatched(asked, predicted)) - noise), max(every) + noise
@@ -260,9 +259,9 @@ class Replays:
         return self.blaming.spent(times) / max(1, len(self.steps))
 
     def _alike(self, asked: Sequence[Change]) -> Ints:
-        """Return what points that compare with no other rank may take longer, as the others of their rank do [ns].
+        """Return the likely excess of points that compare with no other rank, by that of the rank's other points [ns].
 
-        More of them may be what is waited for than of the others: the last stage of a pipeline alone computes the loss.
+        They may be waited for more than the others: the last stage of a pipeline alone computes the loss.
         """
         points, beyond, counts = self.job.points, self.blaming.beyond, self.blaming.counts
         also = np.zeros(len(points), np.int64)
@@ -279,9 +278,9 @@ class Replays:
         return also
 
     def _uncertainty(self, change: Change) -> float:
-        """Return by which share what is taken away may be over- and underestimated, from how steps and ranks differ.
+        """Return the share by which the time taken away may be too large or too small, from how steps and ranks differ.
 
-        Ranks that are to blame for something else do not say how far others lie apart, unless hardly one is left.
+        Ranks blamed for something else do not count for how far others lie apart, unless hardly any other is left.
         """
         blaming, less = self.blaming, self._exact.excess(change)
         some = blaming.counts & (less != 0)
@@ -315,7 +314,7 @@ class Replays:
         return min(1.0, student_quantile(_LIKELY, freedom) * error / taken)
 
     def _noise(self, asked: Sequence[Change]) -> float:
-        """Return how far steps that are made usual may be from that, by how much the others differ [ns of a step]."""
+        """Return how far steps made usual may be from usual, by how much the other steps differ [ns per step]."""
         usual = [change for change in asked if change.verb is Verb.WITHOUT and change.kind == "step"]
         if not usual:
             return 0.0
@@ -325,9 +324,9 @@ class Replays:
         return student_quantile(_LIKELY, freedom) * deviation * math.sqrt(len(usual)) / len(self.steps)
 
     def _unmatched(self, asked: Sequence[Change], predicted: float) -> float:
-        """Return how much less a step may take where others wait for a rank in communication that is not matched [ns].
+        """Return how much shorter a step may get by waits in communication that is not matched [ns].
 
-        No path gets shorter by more than what is taken away.
+        No path gets shorter by more than the time taken away.
         """
         if self.job.matched >= WELL_MATCHED:
             return 0.0
@@ -335,21 +334,21 @@ class Replays:
         return max(0.0, taken / max(1, len(self.steps)) - (self.blaming.step_ns - predicted))
 
     def _between_clocks(self, asked: Sequence[Change]) -> int:
-        """Return how far a step may be off because of clocks, where a late host stays beside a rank [ns].
+        """Return how far a step may be off because of clocks, where a late host stays beside a changed rank [ns].
 
-        The rank hides it, or it hides the rank: one is waited for instead of the other once the rank is as usual, and
-        how much later that comes is known as well as how far their clocks are apart.
+        The host and the rank may hide each other: once the rank is as usual, the job waits for the host, and how much
+        later that comes is known only as well as their clocks agree.
         """
         compared = filter(_is_compared, asked)
         stays = any(host not in asked for change in compared for host in self._exact.beside(change))
         return self.job.clocks_ns if stays else 0
 
     def _binds(self, job: JobGraph, times: Ints) -> Iterator[Binding]:
-        """Yield what the steps that count wait for: back from the last point, each time to what came last."""
+        """Yield the parts that the steps wait for: back from the last point, each time to the latest of its sources."""
         points, edges = job.points, job.edges
         columns = edges.first, edges.source, edges.lag, times
         first, source, lag, came = (column.data for column in columns)  # items of it are Python's numbers
-        inside = job.order[self.blaming.counts[job.order]]  # of points that come last together the first
+        inside = job.order[self.blaming.counts[job.order]]  # argmax takes the first of points that come last together
         begin = self.blaming.begin(times) if len(inside) else 0
         at = int(inside[np.argmax(times[inside])]) if len(inside) else -1
         path: list[int] = []
@@ -381,7 +380,7 @@ class Replays:
 
 
 def _is_compared(change: Change) -> bool:
-    """Whether what a change takes away is estimated by comparing ranks."""
+    """Whether the time that a change takes away is estimated by comparing ranks."""
     return change.verb is Verb.WITHOUT and change.kind in _COMPARED
 
 
@@ -389,14 +388,14 @@ _PARTS = {COMPUTE: "compute", COPIES: "copies"}
 
 
 def _parts(job: JobGraph, rows: Ints) -> list[str]:
-    """Return what the work of points is."""
+    """Return the part that the work of each point belongs to."""
     is_on_host = np.isin(job.points.kind[rows], (Point.HOST, Point.STEP)).tolist()
     kinds = zip(is_on_host, job.points.part[rows].tolist(), strict=True)
     return ["host" if on_host else _PARTS.get(part, "communication") for on_host, part in kinds]
 
 
 def _error_of_mean(series: Floats) -> float:
-    """Return how far the mean of a series may be off, a standard deviation, by drawing blocks of neighbours again."""
+    """Return the standard error of the mean of a series, by resampling blocks of neighbours."""
     count = len(series)
     if count < _FEWEST:
         return 0.0
@@ -408,7 +407,7 @@ def _error_of_mean(series: Floats) -> float:
 
 
 def _error_between(series: Floats) -> float:
-    """Return how far the means of series (columns) lie apart, a standard deviation; of one, how far it may be off."""
+    """Return the standard deviation of the means of series (columns); of a single series, the error of its mean."""
     if series.shape[1] == 1:
         return _error_of_mean(series[:, 0])
     return float(series.mean(0).std(ddof=1)) if series.shape[1] else 0.0
@@ -421,17 +420,17 @@ def what_if(
     step_marker: str = STEP_MARKER,
     progress: Progress | None = None,
 ) -> WhatIf:
-    """Return what changes would gain; without any, what each cause that is found costs, and each large part.
+    """Return the gain of changes; without any, that of each cause and each large part.
 
     Args:
-        session: one job; its whole steps count, whatever the window.
+        session: one job; all of its steps count, whatever the window.
         asked: the changes.
         categories: say which kernels are communication; None: the built-in ones.
         step_marker: markers that are steps.
-        progress: called with (time that passed, time that all takes) [ms].
+        progress: called with (time that passed, expected time of all) [ms].
 
     Raises:
-        RocpdError: there are separate runs, or no GPU work, or a change names nothing that there is.
+        RocpdError: there are separate runs, or no GPU work, or a change names nothing in the job.
     """
     with session.job.reporting(progress, {**STAGES, Stage.CAUSES: 1} if asked else STAGES):
         replays = read_replays(session, categories, step_marker)
@@ -445,7 +444,7 @@ def what_if(
 
 
 def read_replays(session: Federation, categories: Categories | None = None, step_marker: str = STEP_MARKER) -> Replays:
-    """Return a job, read to be replayed; arguments and errors as `what_if`, but for changes."""
+    """Return a job, read to be replayed; arguments and errors as `what_if`, without changes."""
     if session.runs > 1:
         raise RocpdError(f"{session.runs} separate runs: they are not one job", "choose the ranks of one with --rank")
     read_first(session, step_marker)
@@ -462,7 +461,7 @@ def _replays_of(job: JobGraph, warm: frozenset[int]) -> Replays:
 
 
 def _steps(job: JobGraph, warm: frozenset[int]) -> list[int]:
-    """Return the numbers of the steps that all ranks with steps have, without warm-up; none where these are too few."""
+    """Return the numbers of the steps that all ranks with steps have, without warm-up; none if they are too few."""
     every = [set(steps) for steps in job.steps.values() if steps]
     common = sorted(set.intersection(*every) - warm) if every else []
     return common if len(common) >= _FEWEST else []

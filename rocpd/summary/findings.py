@@ -9,11 +9,11 @@ from dataclasses import field
 from rocpd.base import frozen
 
 JOB = "job"
-"""The rule of the finding that says what the job is."""
+"""The rule of the finding that describes the job."""
 
 
 class Verdict(enum.StrEnum):
-    """The answer to a question. That nothing was found is one thing, that it could not be looked for another.
+    """The answer to a question: a problem, a fact, nothing found, or not known for lack of data.
 
     `NOTE`: a fact that is neither good nor bad by itself.
     """
@@ -25,7 +25,7 @@ class Verdict(enum.StrEnum):
 
 
 class Confidence(enum.StrEnum):
-    """How sure a finding is.
+    """The certainty of a finding.
 
     `CERTAIN`: it follows from what was recorded. `LIKELY`: chance explains it in less than one case of a hundred.
     `HINT`: something else may explain it as well.
@@ -40,25 +40,25 @@ class Confidence(enum.StrEnum):
 class Finding:
     """A conclusion of an analysis.
 
-    Tables of `rocpd summary` carry findings (`Summary.findings`): people see them above the table, with CSV, JSON and
-    Parquet on stderr.
+    Tables of `rocpd summary` carry findings (`Summary.findings`): people see them above the table; with CSV, JSON and
+    Parquet they go to stderr.
 
     Args:
         text: one sentence for a person in a hurry, with the numbers that matter; no full stop.
-        rule: which question it answers, such as `comm.straggler`: a word that stays the same.
-        verdict: `PROBLEM`, `NOTE`, `NONE`, or `UNKNOWN` where the data for an answer is missing: the text says which.
-        confidence: how sure it is.
-        rank: whom it concerns; None: the job, or several ranks.
-        step: text of the marker of the step that it concerns.
-        window: part of the time line that it concerns, from its start [ns].
-        evidence: what it rests on: name, ending in its unit as columns do, -> value.
-        agent: id of the agent that it concerns, in the file of the rank.
+        rule: the question that it answers, such as `comm.straggler`: a word that stays the same.
+        verdict: `PROBLEM`, `NOTE`, `NONE`, or `UNKNOWN` where data for an answer is missing: the text says which.
+        confidence: how certain it is.
+        rank: the rank concerned; None: the job, or several ranks.
+        step: text of the marker of the step concerned.
+        window: part of the time line concerned, from its start [ns].
+        evidence: the numbers that it rests on: name, ending in its unit as columns do, -> value.
+        agent: id of the agent concerned, in the file of the rank.
         shown_by: command that shows it.
-        gain_percent: so much of a step of the job goes when the problem does, where `regained_by` says how that is
-            replayed; else at most so much of a step of the critical rank. None: it costs no time, or nobody can say.
-        gain_bounds: between which it is, where it is replayed [%].
+        gain_percent: share of a step that is saved without the problem: of a step of the job, where `regained_by` names
+            the replay; else an upper bound, of a step of the critical rank. None: it costs no time, or it is not known.
+        gain_bounds: lower and upper bound of the gain, where it is replayed [%].
         regained_by: command that replays the job without the problem.
-        action: what to do, in a sentence or two.
+        action: advice on what to do, in a sentence or two.
         reference: page that explains the action.
     """
 

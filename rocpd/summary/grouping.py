@@ -1,4 +1,4 @@
-"""Adds up the answers of ranks, by division and by what is counted, and puts sums in order.
+"""Adds up the answers of ranks, by division and by counted thing, and puts sums in order.
 
 Sums merge in any order, field by field and key by key. Never reads a rank, and knows no table.
 """
@@ -21,7 +21,7 @@ Value = TypeVar("Value")
 
 @frozen
 class Total:
-    """Base of sums whose fields are added up one by one."""
+    """Base of sums that are added up field by field."""
 
     def __add__(self, other: Self) -> Self:
         return type(self)(*(getattr(self, item.name) + getattr(other, item.name) for item in fields(self)))
@@ -37,7 +37,7 @@ class Sums(tuple[Any, ...]):
     __slots__ = ()
 
     def parts(self) -> tuple[tuple[Any, ...]]:
-        """Return what makes an equal one."""
+        """Return the arguments that make an equal one."""
         return (tuple(self),)
 
     def __add__(self, other: tuple[Any, ...]) -> Self:
@@ -45,10 +45,10 @@ class Sums(tuple[Any, ...]):
 
 
 class Largest(int):
-    """A number of which two make the larger one, where others add up."""
+    """A number of which the larger one counts where others are added up."""
 
     def parts(self) -> tuple[int]:
-        """Return what makes an equal one."""
+        """Return the arguments that make an equal one."""
         return (int(self),)
 
     def __add__(self, other: int) -> Largest:
@@ -56,7 +56,7 @@ class Largest(int):
 
 
 def merge(sums: dict[Key, Value], part: Mapping[Key, Value]) -> None:
-    """Add the sums of a part to others, by key; what has sums by further keys, by these as well."""
+    """Add the sums of a part to others, key by key; nested mappings are added likewise."""
     known: dict[Key, Any] = sums
     for key, value in part.items():
         if isinstance(value, dict):
@@ -71,7 +71,7 @@ def add(groups: dict[Key, dict[What, Value]], key: Key, what: What, value: Value
 
 
 def together(answers: Iterable[Mapping[Any, Any]]) -> Any:
-    """Return the sums of answers, by key, or by division and what is counted, as one answer."""
+    """Return the sums of several answers as one answer; keys are divisions or counted things."""
     groups: dict[Any, Any] = {}
     for answer in answers:
         merge(groups, answer)
@@ -79,7 +79,7 @@ def together(answers: Iterable[Mapping[Any, Any]]) -> Any:
 
 
 def parts_added(answers: Sequence[Sequence[Any]]) -> Any:
-    """Return answers of several parts as one: sums as `together`, lists one after the other."""
+    """Return answers of several parts as one: sums are added as in `together`, lists are joined."""
     columns = zip(*answers, strict=True)
     return tuple(together(part) if isinstance(part[0], dict) else reduce(operator.add, part) for part in columns)
 
@@ -87,15 +87,15 @@ def parts_added(answers: Sequence[Sequence[Any]]) -> Any:
 def added(
     answers: Iterable[tuple[object, Mapping[Key, Mapping[What, Value]]]], what: str, hint: str | None = None
 ) -> dict[Key, dict[What, Value]]:
-    """Return the sums of all ranks by division and by what is counted.
+    """Return the sums of all ranks by division and by counted thing.
 
     Args:
         answers: pairs of a rank and its answer.
-        what: is counted.
-        hint: how that is recorded.
+        what: name of the counted things, for the error.
+        hint: how they are recorded.
 
     Raises:
-        RocpdError: there is nothing of that.
+        RocpdError: there are none.
     """
     groups: dict[Key, dict[What, Value]] = together(part for _, part in answers)
     if not groups:
@@ -106,16 +106,16 @@ def added(
 def all_added(
     answers: Iterable[tuple[object, Sequence[Any]]], count: int, what: str = "", hint: str | None = None
 ) -> Any:
-    """Return the sums of all ranks whose answers have so many parts, as `parts_added`.
+    """Return the sums of all ranks, whose answers have `count` parts, as `parts_added`.
 
     Args:
         answers: pairs of a rank and its answer.
         count: parts of an answer.
-        what: the first part counts; empty: there may be nothing of that.
-        hint: how that is recorded.
+        what: name of the things counted in the first part; empty: there may be none of them.
+        hint: how they are recorded.
 
     Raises:
-        RocpdError: there is nothing of that.
+        RocpdError: there are none.
     """
     parts = parts_added([answer for _, answer in answers]) or tuple({} for _ in range(count))
     if what and not parts[0]:
@@ -124,12 +124,12 @@ def all_added(
 
 
 def nothing(what: str, hint: str | None = None) -> RocpdError:
-    """Return the error that says that a job lacks what an analysis is about."""
+    """Return the error that a job lacks the things that an analysis is about."""
     return RocpdError(f"no {what} in the selection", hint)
 
 
 def in_order(groups: Mapping[Division, Value]) -> list[tuple[Division, Value]]:
-    """Return divisions with what they have, sorted as `order_of` says."""
+    """Return divisions with their values, sorted by `order_of`."""
     return [(key, groups[key]) for key in sorted(groups, key=order_of)]
 
 
@@ -139,7 +139,7 @@ def rows_of(groups: Mapping[Division, Value], rows: Callable[[Division, Value], 
 
 
 def most_first(sums: Mapping[What, Value], size: Callable[[Value], float]) -> list[tuple[What, Value]]:
-    """Return sums by what is counted, the largest first; of equal ones as `order_of` says."""
+    """Return sums by counted thing, the largest first; equal ones by `order_of`."""
 
     def order(item: tuple[What, Value]) -> tuple[float, object]:
         what, value = item
@@ -149,7 +149,7 @@ def most_first(sums: Mapping[What, Value], size: Callable[[Value], float]) -> li
 
 
 def order_of(key: Sequence[object]) -> tuple[tuple[bool, str, int, str], ...]:
-    """Sort keys of numbers, texts and NULL: numbers by size, texts by letters, then NULL: what belongs to none."""
+    """Return the sort key of numbers, texts and NULL: numbers by size, then texts by letters, then NULL."""
     return tuple(
         (value is None, "n" if isinstance(value, int) else "t", value if isinstance(value, int) else 0, str(value))
         for value in key
@@ -157,10 +157,10 @@ def order_of(key: Sequence[object]) -> tuple[tuple[bool, str, int, str], ...]:
 
 
 def percent(part: float, whole: float) -> float | None:
-    """Return a share in percent; None of nothing."""
+    """Return a share in percent; None where the whole is 0."""
     return part * 100 / whole if whole else None
 
 
 def ratio(part: float, whole: float) -> float | None:
-    """Return a part by the whole; None of nothing."""
+    """Return a part divided by the whole; None where the whole is 0."""
     return part / whole if whole else None

@@ -1,19 +1,14 @@
-"""Where kernels spend their time inside: samples of program counters by kernel, source line, instruction and reason.
+"""The places inside kernels where time goes: samples of program counters by kernel, source line and instruction.
 
-A share is estimated from samples; its margin is that of 95 % of such estimates.
+Reads the samples of program counters of each rank. A sample stands for a wave at an instruction. Stochastic samples say
+whether the wave issues it or waits, and why; those of host traps only its place. A share is estimated from samples; its
+margin holds for 95 % of such estimates. Also draws flame graphs of samples: kernel, source line, instruction, and the
+reason of the wait.
 
-Reads the samples of program counters of one rank: how often its waves were where in which kernel, and why.
-
-A sample stands for a wave at an instruction. Stochastic samples say whether the wave issued it or waits, and for what;
-those of host traps only where it is.
-
-Draws flame graphs of samples of program counters: kernel, source line, instruction, and what the wave waits for.
-
-Runs with instrumentation say more, as Omniprobe makes them: how kernels access memory, per source line (cache lines
-that they need and touch, bank conflicts, pages, addresses), and where they spend their time by basic block. Such runs
-are slow, so their own times say little: times are those of a trace of the same program, which dispatches the same
-kernels in the same order, or nothing can be matched; those of blocks by the share of ticks. Processes, ids and times do
-not match.
+Runs with instrumentation, as Omniprobe makes them, show more: memory accesses of kernels per source line (cache lines
+needed and touched, bank conflicts, pages, addresses), and time by basic block. Such runs are slow, so their own times
+say little: times come from a trace of the same program, which has to dispatch the same kernels in the same order to be
+matched; times of blocks follow from their share of ticks. Processes, ids and times do not match.
 """
 
 from __future__ import annotations
@@ -41,7 +36,7 @@ from rocpd.summary.reading import RankAnswers, Reading, Tables
 from rocpd.summary.result import Field, by_name, table_of
 
 FEWEST = 30
-"""Samples of a kernel below which nothing is said of shares in it."""
+"""Samples of a kernel below which no shares in it are given."""
 
 _KERNEL = Field("kernel", "", "kernel, NULL where the dispatch is not known", is_kernel=True)
 _SOURCE = Field("source", "", "source line, NULL where the kernel was compiled without -g")
@@ -170,12 +165,12 @@ _HOW = "`rocprofv3 --pc-sampling-beta-enabled --pc-sampling-method stochastic --
 
 
 class Spot(NamedTuple):
-    """Where in a kernel a wave is; None where it is not known.
+    """The place of a wave in a kernel; None where it is not known.
 
     Args:
         source: file and line, such as `a.cpp:3`.
         instruction: assembly.
-        offset: of the instruction in its code object [bytes].
+        offset: offset of the instruction in its code object [bytes].
     """
 
     source: str | None
@@ -194,8 +189,8 @@ class Spot(NamedTuple):
 
 
 _Spots: TypeAlias = dict[Spot, Sums]
-"""Spot -> samples; of them those that say whether the wave issues, and of these those in which it does; active lanes of
-those that say so, and how many say so; (kind of instruction, why the wave waits) -> samples in which it waits."""
+"""Spot -> number of samples; of those with a state, and of those that issue; sum of active lanes, and number of samples
+that have it; (kind of instruction, reason of the wait) -> samples that wait."""
 
 
 @frozen
@@ -207,12 +202,12 @@ class KernelSpots:
 
     @cached_property
     def total(self) -> Sums:
-        """Samples of all its spots."""
+        """The samples of all its spots."""
         return reduce(operator.add, self.spots.values())
 
     @cached_property
     def lines(self) -> _Spots:
-        """Samples by source line."""
+        """The samples by source line."""
         lines: _Spots = {}
         for spot, samples in self.spots.items():
             merge(lines, {Spot(spot.source, None, None): samples})
@@ -223,14 +218,14 @@ SampledKernels: TypeAlias = dict[Key, dict["str | None", KernelSpots]]
 """Division -> name of the kernel -> its samples."""
 
 _OfRank: TypeAlias = "tuple[dict[Key, dict[tuple[str | None, Spot], Sums]], dict[Key, dict[str | None, int]]]"
-"""By division, samples of kernels and their spots, and the time of all dispatches of kernels [ns]."""
+"""By division, samples of kernels and their spots; and the time of all dispatches of kernels [ns]."""
 
 
 def asked(reading: Reading) -> RankAnswers[_OfRank]:
-    """Return what ranks have of samples.
+    """Return the answers of ranks with their samples.
 
     Raises:
-        RocpdError: none were taken.
+        RocpdError: no samples were taken.
     """
     if not any(base in rank.tables for rank in reading.session.ranks for base in PC_SAMPLES):
         raise nothing(_SAMPLED, _HOW)
@@ -238,10 +233,10 @@ def asked(reading: Reading) -> RankAnswers[_OfRank]:
 
 
 def sampled_kernels(answers: RankAnswers[_OfRank]) -> SampledKernels:
-    """Return the samples of all ranks, of each kernel that has some.
+    """Return the samples of all ranks, for each kernel that has some.
 
     Raises:
-        RocpdError: none were taken.
+        RocpdError: no samples were taken.
     """
     samples, times = all_added(answers, 2, _SAMPLED, _HOW)
     sampled: SampledKernels = {}
@@ -272,7 +267,7 @@ def _of_rank(reading: RankReading) -> _OfRank:
 
 
 def _times(reading: RankReading, runs: list[Ints], names: Mapping[int, str | None]) -> dict[Key, dict[str | None, int]]:
-    """Return the time of the dispatches of each kernel."""
+    """Return the time of the dispatches of each kernel [ns]."""
     (kernel, agent, dispatch, start, end), by = runs, reading.options.by
     lanes = dispatch if by is By.DISPATCH else agent if by is By.AGENT else np.zeros(len(kernel), np.int64)
     times: dict[Key, dict[str | None, int]] = {}
@@ -338,7 +333,7 @@ def _reasons(kernel: KernelSpots) -> Iterator[Row]:
 
 
 def _share(kernel: KernelSpots, samples: int) -> Row:
-    """Return samples, their share of those of a kernel, its margin, and the time of that share."""
+    """Return samples, their share of the kernel's [%], its margin [%], and the time of that share [ns]."""
     total = kernel.total[0]
     share = samples / total
     margin = 196 * (share * (1 - share) / total) ** 0.5 if total >= FEWEST else None
@@ -365,7 +360,7 @@ def _top_reason(samples: Sums) -> tuple[str | None, int]:
 
 
 def _findings(kernels: Mapping[str | None, KernelSpots]) -> Iterator[Finding]:
-    """Say where the kernel with most samples spends its time, or that its samples are too few for that."""
+    """Yield a sentence on where the kernel with most samples spends its time, or that they are too few to know."""
     name, kernel = _by_samples(kernels)[0]
     total = kernel.total[0]
     evidence: dict[str, object] = {"samples": total}
@@ -405,7 +400,7 @@ speedscope = partial(speedscope_of, _profiles, "rocpd pc-samples")
 
 
 def _paths(kernel: KernelSpots) -> Iterator[tuple[list[str], int]]:
-    """Yield the frames below the kernel, and how many samples have them."""
+    """Yield the frames below the kernel, and the number of samples that have them."""
     for spot in sorted(kernel.spots, key=order_of):
         count, _, issued, *_ = kernel.spots[spot]
         frames = [spot.source or "unknown line", spot.shown or "unknown instruction"]
@@ -422,23 +417,23 @@ _SOURCES = {
     "memory-addresses": ("rocpd_memory_message", "memory_messages"),
     "basic-blocks": ("rocpd_basic_block", "basic_blocks"),
 }
-"""Table -> table of a file, and statement."""
+"""Table -> table of a file, and name of the statement that reads it."""
 
 _MOST = 3  # mnemonics that are shown
 
 
 KernelDispatch: TypeAlias = tuple[str, int]
-"""Name of a kernel, and which dispatch of it, from 1."""
+"""Name of a kernel, and the number of its dispatch, from 1."""
 
 
 @frozen
 class Instrumented:
-    """Values that were measured in which dispatches, and their times in the trace.
+    """Values measured by instrumentation, with the dispatches they are from, and the times of these in the trace.
 
     Args:
-        rows: kernel, ordinal and what was measured.
-        times: of dispatches that the trace has: in how many ranks one passes window and filters, in how many of these
-            it has valid times, and their sum [ns].
+        rows: kernel, ordinal and measured values.
+        times: of dispatches in the trace: number of ranks in which it passes window and filters, number of these with
+            valid times, and the sum of these times [ns].
     """
 
     rows: list[Row]
@@ -456,11 +451,11 @@ class Instrumented:
 
 
 def _instrumented(reading: Reading, table: str, select: str) -> Instrumented:
-    """Read what instrumentation measured, of all ranks that hold some, with the times of its dispatches.
+    """Return the values that instrumentation measured on all ranks, with the times of the dispatches.
 
     Args:
         reading: the job: files of Omniprobe, and traces of the same program.
-        table: what holds it.
+        table: the table that holds them.
         select: name of the statement; its first columns are kernel and ordinal.
     """
     if not any(table in rank.tables for rank in reading.session.ranks):
@@ -470,7 +465,7 @@ def _instrumented(reading: Reading, table: str, select: str) -> Instrumented:
     times: dict[KernelDispatch, Sums] = {}
     for _, of_rank in reading.each(partial(_times_of_kernels, kernels=kernels)) if rows else ():
         merge(times, of_rank)
-    # A dispatch that no trace has passes window and filters.
+    # A dispatch that is in no trace passes window and filters.
     return Instrumented([row for row in rows if times.get(_dispatch(row), (1,))[0]], times)
 
 
@@ -484,7 +479,7 @@ def _rows_of_table(reading: RankReading, select: str) -> list[Row]:
 
 
 def _times_of_kernels(reading: RankReading, kernels: frozenset[str]) -> dict[KernelDispatch, Sums]:
-    """Return the dispatches of kernels; a merged window does not say which of its kernel one is."""
+    """Return the dispatches of kernels with their times; a merged window lacks the numbers of dispatches."""
     if reading.rank.window:
         return {}
     numbers: Counter[str] = Counter()
@@ -501,14 +496,14 @@ def _times_of_kernels(reading: RankReading, kernels: frozenset[str]) -> dict[Ker
 
 
 def _note_unmatched(reading: Reading, measured: Instrumented) -> None:
-    """Say which kernels have dispatches that the traces do not have."""
+    """Note which kernels have dispatches that the traces lack."""
     if missing := sorted({kernel for kernel, _ in {*map(_dispatch, measured.rows)} - measured.times.keys()}):
         shown = ", ".join(missing[:3]) + (" …" if len(missing) > 3 else "")
         reading.session.note(f"no time of {shown}: open a trace of the same program with it")
 
 
 def _known_sum(values: Iterable[object]) -> int | None:
-    """Return the sum of the whole numbers among values; None where there are none."""
+    """Return the sum of the whole numbers among values; None if there are no such numbers."""
     numbers = [value for value in values if isinstance(value, int)]
     return sum(numbers) if numbers else None
 
@@ -517,7 +512,7 @@ def memory_access(reading: Reading) -> Tables:
     """Return accesses by source line, pages and addresses.
 
     Raises:
-        RocpdError: nothing of the kind was measured.
+        RocpdError: no accesses were measured.
     """
     tables = ("memory-access", "memory-pages", "memory-addresses")
     return _tables(reading, tables, "accesses to memory", "MemoryAnalysis")
@@ -549,13 +544,13 @@ _Rows: TypeAlias = Sequence[Row]
 
 @frozen
 class _Places:
-    """How what was measured becomes a table.
+    """The way in which measured values become a table.
 
     Args:
-        until: columns from the third up to this one tell places in a kernel apart.
-        cells: returns the columns of a place, after kernel and time, of its name, its rows, and what `whole` returned.
-        order: of the rows of a kernel.
-        whole: returns of all rows of a kernel, and its time, what the places divide.
+        until: places in a kernel are distinguished by the columns from the third up to this one.
+        cells: returns the columns of a place after kernel and time, from its name, its rows, and the result of `whole`.
+        order: returns the sort key of a row within its kernel.
+        whole: returns, from all rows of a kernel and its time, the total that the places share.
     """
 
     until: int
@@ -564,7 +559,7 @@ class _Places:
     whole: Callable[[_Rows, int | None], Any] = lambda _rows_of_table, _time: None
 
     def rows(self, measured: Instrumented) -> list[Row]:
-        """Return the rows of the table, those of kernels with most time first."""
+        """Return the rows of the table, the kernels with most time first."""
         times = measured.kernel_times()
         rows: list[Row] = []
         for kernel, of_kernel in by_key((str(row[0]), row) for row in measured.rows).items():
@@ -609,7 +604,7 @@ def _dispatches(group: _Rows) -> int:
 
 
 def _source(file: object, line: object, column: object) -> str | None:
-    """Return a place as compilers write it.
+    """Return a place in the form that compilers print.
 
     >>> _source("a.cpp", 3, 7), _source("a.cpp", None, None), _source(None, None, None)
     ('a.cpp:3:7', 'a.cpp', None)
@@ -637,7 +632,7 @@ def _idle_lanes(group: _Rows) -> float | None:
 
 
 def _mnemonics(group: _Rows) -> str | None:
-    """Return the most frequent instructions of a block, which are the same in each dispatch."""
+    """Return the most frequent instructions of a block; they are the same in each dispatch."""
     recorded = json_object(group[0][8]) or {}
     counts = {name: count for name, count in recorded.items() if isinstance(count, int)}
     most = sorted(counts, key=lambda name: (-counts[name], name))[:_MOST]
@@ -645,7 +640,7 @@ def _mnemonics(group: _Rows) -> str | None:
 
 
 def _lines_of(file: object, first: object, last: object) -> str | None:
-    """Return a place as editors write it.
+    """Return a range of lines in the form that editors show.
 
     >>> _lines_of("a.cpp", 3, 7), _lines_of(None, 3, 3), _lines_of(None, None, None)
     ('a.cpp:3-7', '3', None)

@@ -1,4 +1,4 @@
-"""Pictures of tables, for a screen: what rows of numbers over time, or from rank to rank, say at one look.
+"""Pictures of tables for a screen: numbers over time, or from rank to rank, to take in at a glance.
 
 The definition of a table names its picture.
 """
@@ -20,9 +20,9 @@ _NUMBERS = "the numbers: --format csv"
 
 
 class _Course(NamedTuple):
-    """One row of a picture: rows of a table that differ in time alone.
+    """One row of a picture: rows of a table that differ only in time.
 
-    Courses of another `kind`, such as levels of memory, are never put together.
+    Courses of different `kind`, such as levels of memory, are never put together.
     """
 
     label: str
@@ -31,7 +31,7 @@ class _Course(NamedTuple):
 
 
 def heat(table: Summary, screen: Screen) -> Iterator[str]:
-    """Yield ranks × time: shade for how busy, colour for what with."""
+    """Yield a map of ranks × time: the shade shows how busy, the colour with which kind of work."""
     courses = _by_host(table)
     names = ("busy_percent", "compute_percent", "exposed_communication_percent", "exposed_copies_percent")
     shades = {course.label: [_shade(table, row, names) for row in course.rows] for course in courses}
@@ -50,7 +50,7 @@ def heat(table: Summary, screen: Screen) -> Iterator[str]:
 
 
 def _by_host(table: Summary) -> list[_Course]:
-    """Return the rows of a table as `_courses`; where ranks run on several hosts, those of one together."""
+    """Return the rows of a table as `_courses`; if ranks run on several hosts, the ranks of a host together."""
     courses = _courses(table)
     if not table.hosts:
         return courses
@@ -59,7 +59,7 @@ def _by_host(table: Summary) -> list[_Course]:
 
 
 def _labels(groups: Sequence[Sequence[_Course]]) -> list[str]:
-    """Return the labels of lines, the first one of each host with its name."""
+    """Return the labels of lines; the first line of each host has its name."""
     labels = [_label(some) for some in groups]
     hosts = [" ".join(some[0].kind) for some in groups]
     if len(set(hosts)) == 1:
@@ -80,7 +80,7 @@ def _shade(table: Summary, row: Sequence[Any], names: tuple[str, ...]) -> Shade:
 
 
 def waits(table: Summary, screen: Screen) -> Iterator[str]:
-    """Yield who waits for whom; many of them in groups."""
+    """Yield a matrix of who waits for whom; many ranks are put in groups."""
     first, second, end, time = map(table.columns.index, ("waiter", "late", "collectives", "wait_ns"))
     waits = [(row[first:second], row[second:end], row[time]) for row in table]
     names = sorted({name for waiter, late, _ in waits for name in (waiter, late)}, key=order_of)
@@ -98,17 +98,17 @@ def waits(table: Summary, screen: Screen) -> Iterator[str]:
 
 
 def memory(table: Summary, screen: Screen) -> Iterator[str]:
-    """Yield how much memory is held over time."""
+    """Yield the memory held over time."""
     yield from _over_time(table, "peak_bytes", screen, PURPLE)
 
 
 def queue_depth(table: Summary, screen: Screen) -> Iterator[str]:
-    """Yield how much waits on GPUs over time."""
+    """Yield the number of operations that wait on GPUs over time."""
     yield from _over_time(table, "mean_depth", screen, GREEN)
 
 
 def _over_time(table: Summary, name: str, screen: Screen, colour: Colour) -> Iterator[str]:
-    """Yield one curve per rank, agent …; many in groups, of which the most counts."""
+    """Yield one curve per rank, agent …; many are put in groups, which show their largest value."""
     column = table.columns.index(name)
     courses = _courses(table)
     values = {course.label: [row[column] or 0 for row in course.rows] for course in courses}
@@ -121,7 +121,7 @@ def _over_time(table: Summary, name: str, screen: Screen, colour: Colour) -> Ite
 
 
 def steps(table: Summary, screen: Screen) -> Iterator[str]:
-    """Yield how long steps took, one after the other."""
+    """Yield the durations of steps, one after the other."""
     rows = sorted(table.values("at_ns", "mean_ns", "step"), key=lambda row: row[0] or 0)
     if len(rows) > 1:
         values = [mean for _, mean, _ in rows]
@@ -130,7 +130,7 @@ def steps(table: Summary, screen: Screen) -> Iterator[str]:
 
 
 def _courses(table: Summary) -> list[_Course]:
-    """Return the rows of a table by what stands before the time."""
+    """Return the rows of a table by the values in front of the time."""
     columns = table.columns[: table.columns.index("at_ns")]
     return [
         _Course(_name(columns, key), tuple(value for value in key if isinstance(value, str)), rows)
@@ -139,7 +139,7 @@ def _courses(table: Summary) -> list[_Course]:
 
 
 def _name(columns: Sequence[str], key: Sequence[Any]) -> str:
-    """Return a label: what is a number has the name of its column before it.
+    """Return a label: a number comes after the name of its column.
 
     >>> _name(("rank", "agent", "level"), (0, 2, "REAL"))
     'rank 0 agent 2 REAL'
@@ -149,9 +149,9 @@ def _name(columns: Sequence[str], key: Sequence[Any]) -> str:
 
 
 def _grouped(courses: Sequence[_Course]) -> Iterator[Sequence[_Course]]:
-    """Yield what is put together in a line: each course alone, as long as there are few."""
+    """Yield the courses of each line: each course alone, as long as there are few."""
     by_kind = by_key((course.kind, course) for course in courses)
-    if len(courses) <= MOST_LINES or len(by_kind) >= MOST_LINES:  # hosts, of which each is a kind
+    if len(courses) <= MOST_LINES or len(by_kind) >= MOST_LINES:  # each host is a kind
         yield from parts(courses, MOST_LINES)
         return
     for of_kind in by_kind.values():

@@ -1,4 +1,4 @@
-"""Charts of tables; the definition of a table names its own. Arranges values; draws nothing."""
+"""Charts of tables, each named by the definition of its table. Arranges values; draws nothing."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from rocpd.table.human import readable
 from rocpd.table.palette import BLUE, BROWN, GREEN, GREY, ORANGE, PURPLE, RED, SKY, colour_of
 
 _TOP = 15  # bars of a table of totals
-_SERIES = (BLUE, ORANGE, GREEN, PURPLE, SKY, RED)  # of lines that have no colour of their own
-_FIRST = re.compile(r" \(|[:;.,]")  # the first words of what a table says
-_BARS, _DIFFERING = 8, 8  # bars of a budget; where there are more, so many are shown
+_SERIES = (BLUE, ORANGE, GREEN, PURPLE, SKY, RED)  # of lines without a colour of their own
+_FIRST = re.compile(r" \(|[:;.,]")  # the first words of the sentence of a table
+_BARS, _DIFFERING = 8, 8  # most bars of a budget; with more, so many that differ most are shown
 _SIDE = 10  # rows and columns of a matrix
-_LEAST = 0.05  # of the most: bars that differ less from the others, and ranks for which others wait less, are not shown
+_LEAST = 0.05  # of the largest: bars that differ less from the median, and ranks that are waited for less, are left out
 _MARKED = 5
-_KINDS = (FUNCTIONS, CALLS, SAMPLES)  # of call stacks; the last one says most of where time goes
-_NARROW, _READABLE = 1 / 400, 1 / 64  # of all: frames of a flame graph that are narrower are left out; stacks are deep
-_FRAMES = 240  # of a flame graph, the widest
+_KINDS = (FUNCTIONS, CALLS, SAMPLES)  # of call stacks, the most telling of where time goes last
+_NARROW, _READABLE = 1 / 400, 1 / 64  # least width of shown frames, as a share of all; stacks are deep
+_FRAMES = 240  # widest frames of a flame graph, which are shown
 _PARTS = ("compute_percent", "communication_percent", "exposed_communication_percent", "exposed_copies_percent")
 
 
@@ -45,7 +45,7 @@ def totals(table: Summary) -> Chart:
 
 
 def kernels(table: Summary) -> Chart:
-    """Show kernels in the colours of what they do."""
+    """Show kernels in the colours of their categories."""
     chart = totals(table)
     categories = load(None)
     kinds = tuple(categories.of(name) for (name,) in table.values("name")[:_TOP])
@@ -53,7 +53,7 @@ def kernels(table: Summary) -> Chart:
 
 
 def budget(table: Summary) -> Chart:
-    """Show the parts of each division as one bar; of many those that differ most from the median of all come first."""
+    """Show the parts of each division as one bar; of many bars, those that differ most from their median."""
     place, percent = table.columns.index("part"), table.columns.index("percent")
     bars = {key: {row[place]: row[percent] or 0.0 for row in rows} for key, rows in by_front(table, "part").items()}
     names = list(dict.fromkeys(name for parts in bars.values() for name in parts))
@@ -72,7 +72,7 @@ def budget(table: Summary) -> Chart:
 
 
 def _differing(bars: Mapping[str, Mapping[str, float]], names: Sequence[str]) -> dict[str, Mapping[str, float]]:
-    """Return the medians of all bars, and the bars that stand out from them, most first."""
+    """Return the medians of all bars, and the bars that differ most from them, most first."""
     middle = {name: median(parts.get(name, 0.0) for parts in bars.values()) for name in names}
     apart = {label: sum(abs(parts.get(name, 0.0) - middle[name]) for name in names) for label, parts in bars.items()}
     least = _LEAST * max(apart.values())
@@ -81,14 +81,14 @@ def _differing(bars: Mapping[str, Mapping[str, float]], names: Sequence[str]) ->
 
 
 def heat(table: Summary) -> Chart:
-    """Show what each rank does in each slice of the time line."""
+    """Show the work of each rank in each slice of the time line."""
     front, *parts = map(table.columns.index, ("at_ns", *_PARTS))
     rows = {
         key: [_states(*(row[part] / 100 for part in parts)) for row in some]
         for key, some in by_front(table, "at_ns").items()
     }
     what = table.columns[0]
-    hosts = by_key((table.hosts.get(key[0], "?"), key) for key in rows)  # ranks of a host stand together
+    hosts = by_key((table.hosts.get(key[0], "?"), key) for key in rows)  # puts ranks of a host together
     keys = [key for some in hosts.values() for key in some]
     names = tuple(f"{what} {' '.join('-' if value is None else str(value) for value in key)}" for key in keys)
     shares = tuple(tuple(zip(*rows[key], strict=True)) for key in keys)
@@ -98,7 +98,7 @@ def heat(table: Summary) -> Chart:
 
 
 def _without_start_up(chart: Timeline) -> Timeline:
-    """Return a time line from shortly before the first work on, where more than half of it is without any."""
+    """Return a time line cut to begin shortly before the first work, if more than half of it comes before that."""
     busy = (at for row in chart.shares for part in row for at, share in enumerate(part) if share)
     first = min(busy, default=0) - 1
     if first <= chart.slices / 2:
@@ -109,19 +109,19 @@ def _without_start_up(chart: Timeline) -> Timeline:
 
 
 def _states(compute: float, communication: float, exposed: float, copies: float) -> tuple[float, ...]:
-    """Return the shares of a slice that are in each of `WORK`."""
+    """Return the shares of a slice spent in each of `WORK`."""
     hidden = min(compute, max(0.0, communication - exposed))
     return compute - hidden, hidden, exposed, copies
 
 
 def _common(first: str, last: str) -> str:
-    """Return what two different texts begin with; nothing of equal ones."""
+    """Return the common start of two different texts; nothing for equal ones."""
     differing = (place for place, (a, b) in enumerate(zip(first, last, strict=False)) if a != b)
     return first[: next(differing, 0)]
 
 
 def steps(table: Summary) -> Columns:
-    """Show how long steps took, by their numbers; the slowest are marked."""
+    """Show the durations of steps, by their numbers; the slowest are marked."""
     columns = ("at_ns", "mean_ns", "max_ns", "step", "over_median", "is_warm_up")
     rows = sorted(table.values(*columns), key=lambda row: row[0] or 0)
     bound = slow_beyond([over for *_, over, is_warm_up in rows if over is not None and not is_warm_up])
@@ -138,7 +138,7 @@ def steps(table: Summary) -> Columns:
 
 
 def calls(table: Summary) -> Flames:
-    """Show the tree of calls as a flame graph: CPU time, or GPU time where none has any."""
+    """Show the tree of calls as a flame graph: by CPU time, or by GPU time if none has any."""
     *front, node, parent = (*range(table.columns.index("node")), *map(table.columns.index, ("node", "parent")))
     name, *units = map(table.columns.index, ("name", "cpu_self_ns", "gpu_self_ns"))
     rows = table.fetchall()
@@ -155,7 +155,7 @@ def calls(table: Summary) -> Flames:
 
 
 def stacks(table: Summary) -> Flames:
-    """Show call stacks as a flame graph: samples, or where there are none, another kind."""
+    """Show call stacks as a flame graph: samples, or another kind if there are none."""
     kind = max((key[-1] for key in table.stacks), key=_KINDS.index, default=SAMPLES)
     paths = [
         ((*map(str, key[:-1]), *path), time)
@@ -167,13 +167,13 @@ def stacks(table: Summary) -> Flames:
 
 
 def _widest(chart: Flames) -> Flames:
-    """Return a flame graph with its widest frames: a picture of them all may have megabytes."""
+    """Return a flame graph with its widest frames only: a picture of all may have megabytes."""
     widest = {id(frame) for frame in sorted(chart.frames, key=lambda frame: -frame.value)[:_FRAMES]}  # outer ones first
     return replace(chart, frames=tuple(frame for frame in chart.frames if id(frame) in widest))
 
 
 def waits(table: Summary) -> Chart:
-    """Show who waits for whom, of the ranks with most waiting."""
+    """Show who waits for whom, for the ranks with most waiting."""
     waits = {(waiter, late): ns for waiter, late, ns in table.values(table.columns[0], "late", "wait_ns")}
     rows, columns = (_worst(waits, side) for side in (0, 1))
     values = tuple(tuple(waits.get((row, column)) for column in columns) for row in rows)
@@ -184,7 +184,7 @@ def waits(table: Summary) -> Chart:
 
 
 def _worst(waits: Mapping[tuple[object, object], int], side: int) -> list[object]:
-    """Return the ranks of one side with most waiting, in their order."""
+    """Return the ranks of one side with most waiting, in the order of ranks."""
     sums: Counter[object] = Counter()
     for pair, ns in waits.items():
         sums[pair[side]] += ns
@@ -194,8 +194,9 @@ def _worst(waits: Mapping[tuple[object, object], int], side: int) -> list[object
 
 
 def _curves(table: Summary, value: str, unit: str, title: str, level: str | None = None) -> Lines:
-    """Show values over time, a line for each division and level, or those of one level; of many those with most, beside
-    the median of all.
+    """Show values over time, a line for each division and level, or for those of one level.
+
+    Of many lines, those with the largest values are shown beside the median of all.
     """
     front, place = table.columns.index("at_ns"), table.columns.index(value)
     lines = {
@@ -225,19 +226,19 @@ def _median(lines: Iterable[Sequence[Point]]) -> tuple[Point, ...]:
 
 
 def _line_name(columns: Sequence[str], key: Row, same: Set[int]) -> str:
-    """Name a line by what tells it from others."""
+    """Return the name of a line by the values in which it differs from others."""
     differing = [number for number in range(len(key)) if number not in same] or range(len(key))
     return " ".join(_word(columns[number], key[number]) for number in differing)
 
 
 def memory(table: Summary) -> Chart:
-    """Show real memory where there is any: reserved addresses are no memory yet."""
+    """Show real memory if there is any: reserved addresses are no memory yet."""
     is_real = any(level == "REAL" for (level,) in table.values("level"))
     return _curves(table, "peak_bytes", "bytes", "Memory held", "REAL" if is_real else None)
 
 
 def queue_depth(table: Summary) -> Chart:
-    """Show how much waits on GPUs over time, from shortly before the first work on."""
+    """Show the number of operations that wait on GPUs over time, from shortly before the first work on."""
     chart = _curves(table, "mean_depth", "", "Operations that wait on GPUs")
     lines = [line.points for line in chart.series]
     first = min((at for line in lines for at, (_, depth) in enumerate(line) if depth), default=0) - 1
@@ -253,14 +254,14 @@ def _word(name: str, value: object) -> str:
 
 
 def memory_steps(table: Summary) -> Chart:
-    """Show what each step leaves behind."""
+    """Show the memory that each step leaves behind."""
     rows = table.values("step", "growth_bytes")
     points: Iterable[tuple[float, float]] = ((float(step), float(growth)) for step, growth in rows if step is not None)
     return Lines("Memory that steps leave behind", (Series("growth", PURPLE, tuple(points)),), "", "bytes")
 
 
 def changes(table: Summary) -> Chart:
-    """Show what changed between two sides: each part starts where the one before leads."""
+    """Show the changes between two sides: each part starts where the one before ends."""
     parts = table.values("part", "base_ns", "new_ns")
     ends = list(itertools.accumulate((new - base for _, base, new in parts), initial=sum(base for _, base, _ in parts)))
     bars = [(part, start, end) for (part, *_), (start, end) in zip(parts, pairwise(ends), strict=True)]
@@ -279,12 +280,12 @@ def changes(table: Summary) -> Chart:
 
 
 def _time_of(row: Mapping[str, float]) -> float:
-    """Return the time of the dispatches of a kernel [ns]: bytes by their rate."""
+    """Return the time of the dispatches of a kernel [ns]: bytes divided by their rate."""
     return row["dispatches"] * row["bytes"] / row["gb_per_s"] if row["bytes"] and row["gb_per_s"] else 0.0
 
 
 def _roofs(peaks: Mapping[str, float]) -> list[tuple[float, str]]:
-    """Return each peak once, with the names of all that have it.
+    """Return each peak once, with the names of all levels or types that have it.
 
     >>> _roofs({"L2": 10.0, "L1": 20.0, "LDS": 20.0})
     [(10.0, 'L2'), (20.0, 'L1, LDS')]
@@ -293,7 +294,7 @@ def _roofs(peaks: Mapping[str, float]) -> list[tuple[float, str]]:
 
 
 def roofline(table: Summary) -> Lines:
-    """Return the roofs of levels and of types of operations, and the kernels by their bytes of the farthest level."""
+    """Return the roofs of levels and types of operations, and kernels by their bytes from the farthest level."""
     rows = [dict(zip(table.columns, row, strict=True)) for row in table.shortened(table.fetchall())]
     bandwidths = {row["level"]: row["peak_gb_per_s"] for row in rows if row["peak_gb_per_s"]}
     peaks = {row["type"]: row["peak_gflop_per_s"] for row in rows if row["type"] and row["peak_gflop_per_s"]}

@@ -1,4 +1,4 @@
-"""The input of every analysis: the session, what was asked, work on each rank, how rows are divided.
+"""The input of every analysis: the session, the options, work on each rank, and how rows are divided.
 
 Also the columns that divisions put in front of a table, and those of a distribution.
 """
@@ -59,16 +59,16 @@ PERCENT = Field("percent", "%", "share of the total time of the table, with --by
 
 
 class Reading:
-    """The source of an analysis, and what was asked of it.
+    """The job that an analysis reads, and its options.
 
     Args:
-        session: what to read; of passes of one program the first one counts, `with_passes` has the others too.
-        options: what was asked.
-        wanted: tables that will be looked at; None: all.
+        session: the job to read; of several passes of a program only the first counts, `with_passes` has all.
+        options: the options.
+        wanted: tables that are used; None: all.
 
     Attributes:
         on_preliminary: called once with (ranks read, findings from these alone) where reading takes several seconds;
-            None: nobody wants to know.
+            None: nobody uses them.
     """
 
     def __init__(
@@ -81,29 +81,29 @@ class Reading:
         self.on_preliminary: Callable[[int, Sequence[Finding]], None] | None = None
 
     def on(self, session: Federation) -> Reading:
-        """Return the same question to another session."""
+        """Return the reading of another session with the same options."""
         return self._with(session=session.counted_once(), every_pass=session)
 
     def with_passes(self) -> Reading:
-        """Return the same question to all passes of a program, whose counters belong together."""
+        """Return the reading of all passes of a program, whose counters belong together."""
         return self if self.every_pass is self.session else self._with(session=self.every_pass)
 
     def asking(self, options: Options) -> Reading:
-        """Return another question to the same session."""
+        """Return the reading of the same session with other options."""
         return self._with(options=options)
 
     def of_tables(self, wanted: Iterable[str]) -> Reading:
-        """Return the same question, of which only some tables will be looked at."""
+        """Return the reading with only some tables wanted."""
         return self._with(wanted=frozenset(wanted))
 
     def _with(self, **changed: object) -> Self:
-        """Return one of the same kind with some attributes changed."""
+        """Return a copy with some attributes changed."""
         other = copy.copy(self)
         vars(other).update(changed)
         return other
 
     def wants(self, table: str) -> bool:
-        """Whether a table will be looked at: what is read for it alone may be left out otherwise."""
+        """Whether a table is used: data read for it alone may be left out otherwise."""
         return self.wanted is None or table in self.wanted
 
     @property
@@ -123,16 +123,16 @@ class Reading:
         Args:
             work: a module-level function or a `functools.partial` of one, which takes a `RankReading`; it and what it
                 returns can be pickled.
-            fact: under which an answer is kept for other commands; None: none is.
-            asked: as of `RankReading.derived`.
-            given: number of a rank -> the second argument of `work`, on which the answer hangs too.
+            fact: name under which the answer is kept for other commands; None: it is not kept.
+            asked: as in `RankReading.derived`.
+            given: number of a rank -> the second argument of `work`; a kept answer depends on it, too.
         """
         return RankAnswers(self, partial(_derived, work=work, fact=fact, asked=asked, given=given) if fact else work)
 
     def summary(
         self, table: TableDefinition, rows: Iterable[Row], by: By | None = None, findings: Iterable[Finding] = ()
     ) -> Summary:
-        """Put the columns of the division, or else of `by`, in front of a table whose rows start with them."""
+        """Return a table whose rows start with the values of the division, or else of `by`, with their columns."""
         return Summary(table, (*DIVISIONS[self.by or by], *table.fields), rows, findings=findings)
 
     def origin(self) -> int:
@@ -152,33 +152,33 @@ class Reading:
         return min(starts, default=first) - origin, max(ends, default=last) - origin
 
     def windows(self) -> dict[int, RankWindow]:
-        """Return what each rank sees of the window; nothing without one."""
+        """Return rank -> its part of the window; empty without one."""
         return windows(self.session)
 
     def times(self) -> Times:
-        """Return which time of each rank counts: the window; its steps without warm-up; else the job's active part.
+        """Return the part of each rank's time that counts: the window; its steps without warm-up; else the active part.
 
-        Of an agent that several processes use it counts once, unless each rank or agent has rows of its own.
+        The time of an agent that several processes use counts once, unless each rank or agent has its own rows.
         """
         return times_of_job(self.session, self.options)
 
     def warm_up(self) -> frozenset[int]:
-        """Return the numbers of the steps of a job that are warm-up; none where everything is asked for."""
+        """Return the numbers of the steps that are warm-up; none if everything is asked for."""
         steps = steps_of_ranks(self.session, self.options.step_marker) if not self.options.everything else {}
         return warm_steps(list(steps.values()))
 
     def part(self, rank: int) -> Part:
-        """Return the part of a rank that counts, from the start of the time line [ns]; None: open on that side."""
+        """Return the part of a rank that counts, from the start of the time line [ns]; an open side is None."""
         window = self.session.window
         return window.part(rank).on_line(self.shift(rank)) if window else Part(None, None)
 
     def shift(self, rank: int) -> Shift:
-        """Return what is added to the times of a rank so that they count from the start of the time line."""
+        """Return the offset that makes the times of a rank count from the start of the time line [ns]."""
         shift = self.session.alignment.shift(rank)
         return replace(shift, offset=shift.offset - self.origin())
 
     def note_invalid(self, what: str, invalid: int, calls: int) -> None:
-        """Report how many events have invalid timestamps."""
+        """Report the number of events with invalid timestamps, if there are any."""
         if invalid:
             self.session.note(
                 f"{what.replace('_', ' ')}: {invalid} of {calls} have {INVALID}: they count as calls, not as time"
@@ -201,15 +201,15 @@ def _derived(
 class RankAnswers(Iterator[tuple[Rank, Answer]], Generic[Answer]):
     """The answers of ranks to the work of an analysis, in rank order, once.
 
-    An analysis that yields them before it iterates them, and before its tables, shares one pass over the ranks with
-    others that run beside it. Whoever just iterates them reads the ranks by that.
+    An analysis that yields these answers before it iterates them, and before its tables, shares one pass over the ranks
+    with other analyses. If they are just iterated, the ranks are read by that.
 
     Args:
         reading: the job.
-        work: what is done on each rank.
+        work: the work on each rank.
 
     Attributes:
-        known: rank, and what `work_on_rank` returned or raised there; None: the ranks have not been read.
+        known: ranks with the result of `work_on_rank`, or its error; None: the ranks have not been read.
     """
 
     def __init__(self, reading: Reading, work: Callable[[RankReading], Answer]) -> None:
@@ -224,7 +224,7 @@ class RankAnswers(Iterator[tuple[Rank, Answer]], Generic[Answer]):
         return next(self._answers)
 
     def adding(self, add_up: Callable[[Sequence[Answer]], Answer]) -> Self:
-        """Return these, of which some next to each other may come as one, with the first of their ranks.
+        """Return the same answers, of which consecutive ones may be added up into one, with the first of their ranks.
 
         Args:
             add_up: makes one answer of several: those of a thousand ranks fill memory.
@@ -233,15 +233,15 @@ class RankAnswers(Iterator[tuple[Rank, Answer]], Generic[Answer]):
         return self
 
     def then(self, tell: Callable[[Sequence[tuple[Rank, Answer]]], None]) -> Self:
-        """Return these; `tell` gets those of all ranks once they are read beside others, before there are any tables.
+        """Return these answers; `tell` gets all of them once the ranks are read together with other analyses.
 
-        It is not called where one is an error.
+        It is called before there are any tables, but not if an answer is an error.
         """
         self._then = tell
         return self
 
     def take(self, rank: Rank, answer: tuple[Answer, Counter[str]] | Exception) -> None:
-        """Take the answer of the next rank, which was read beside others."""
+        """Take the answer of the next rank, read together with other analyses."""
         self.known = known = self.known or []
         known.append((rank, answer))
         if self._add_up and len(known) >= _HELD:
@@ -251,14 +251,14 @@ class RankAnswers(Iterator[tuple[Rank, Answer]], Generic[Answer]):
                 known[:] = [(known[0][0], (self._add_up([each for each, _ in answered]), left_out))]
 
     def read(self) -> None:
-        """Say that all ranks were read."""
+        """Note that all ranks have been read, and call the function given to `then`."""
         known = self.known = self.known or []
         answered = [(rank, each[0]) for rank, each in known if not isinstance(each, Exception)]
         if self._then and len(answered) == len(known):
             self._then(answered)
 
     def beside(self, others: Reading) -> Tables:
-        """Ask the same as an analysis that runs beside others, whose notes nobody hears; this then has the answers."""
+        """Ask the same as part of other analyses, without notes; these answers then hold the result."""
         yield (asked := others.each(self._work))
         self.known = asked.known
 
@@ -282,24 +282,24 @@ class RankAnswers(Iterator[tuple[Rank, Answer]], Generic[Answer]):
 
 
 _HELD = 32
-"""Answers that add up, and are held before they do."""
+"""Number of answers that are held before they are added up."""
 
 
 def _let_go(answers: list[Answer]) -> Iterator[Answer]:
-    """Yield answers, and let go of each: those of a thousand ranks fill memory."""
+    """Yield answers and release each: those of a thousand ranks fill memory."""
     answers.reverse()
     while answers:
         yield answers.pop()
 
 
 Tables: TypeAlias = "Iterator[Summary | RankAnswers[Any]]"
-"""The yield of an analysis: first, if it likes, what it asks of each rank; then its tables."""
+"""The items that an analysis yields: optionally first its answers from ranks; then its tables."""
 
 
 def work_on_rank(
     reader: RankReader, work: Callable[[RankReading], Answer], options: Options, windows: Mapping[int, RankWindow]
 ) -> tuple[Answer, Counter[str]]:
-    """Do the work of an analysis on one rank; return its answer, and what it left out."""
+    """Do the work of an analysis on one rank; return its answer, and the counts of events left out."""
     reading = RankReading.of(reader, windows, options)
     return work(reading), reading.left_out
 

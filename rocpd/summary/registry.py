@@ -1,7 +1,7 @@
 """The table of contents of analyses; imports nothing heavy, so that help is quick.
 
-Adding an analysis touches its file, its row in `SUMMARIES` and its test. The row says what is asked before the file is
-loaded; what its tables look like is said by their definitions, in the file.
+Adding an analysis touches its file, its row in `SUMMARIES` and its test. The row holds everything that is needed before
+the file is loaded; the definitions of its tables are in the file.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from rocpd.facts.rank import DIVISIONS_OF_TIME, GROUPS, LAUNCHES, WHERE_IT_RAN, 
 from rocpd.facts.recorders import Recordable
 
 OVERVIEW = "overview"
-"""The table that is shown when no analysis is named; it puts others together."""
+"""The table that is shown when no analysis is named; it combines several others."""
 
 REGION_DOMAINS = ("HIP", "HSA", "RCCL", "MARKERS", "ROCDECODE", "ROCJPEG", "OMPT", "KFD")
-"""Domains of regions that `--region-categories` knows, besides whatever a file holds."""
+"""Domains of regions that `--region-categories` knows, besides those that a file holds."""
 
 GPU_DOMAINS = {
     "KERNELS": "kernels_summary",
@@ -32,17 +32,17 @@ ENTRY_POINTS = "rocpd.summaries"
 """Entry point group; each one names an `Analysis`, or a function that takes a `Reading` and returns Summaries."""
 
 
-_FLAME_GRAPHS = {"folded": "", "speedscope": ".json"}  # format -> what follows its name at the end of files
+_FLAME_GRAPHS = {"folded": "", "speedscope": ".json"}  # format -> further ending of its files, after its name
 
 
 @frozen
 class TextForm:
-    """A format of some analyses alone, beside those of tables.
+    """A format that only some analyses have, besides those of tables.
 
     Args:
-        name: what `--format` takes.
+        name: its value for `--format`.
         home: `module:function` that takes a `Reading` and yields texts.
-        ending: of its files.
+        ending: the ending of its files.
     """
 
     name: str
@@ -56,23 +56,23 @@ class Analysis:
 
     Args:
         home: `module:function`, as `rocpd.summary.kernels.totals:kernels`; it takes a `Reading` and returns Summaries.
-        tables: names of its tables; the first is the analysis' own name.
+        tables: names of its tables; the first is the name of the analysis.
         help: one line.
         reads: options that it reads: names of fields of `Options`, or declarations of its own.
         texts: formats of its own.
-        is_whole: whether all it returns is wanted, whatever its tables are called.
-        by: what it can be divided into.
-        by_launch: those of its tables that can be divided into `LAUNCHES`; none: all, where `by` has these.
-        divided_by: what all its tables are divided by where nothing is asked; None: they are not, or not alike.
-        compares: those of its tables that compare what `by` names, also where none of their columns says so.
-        reads_late: whether its rows are read when they are wanted, rank by rank: they may not fit into memory.
-        recordable: what would have to be recorded, where there is no data; None: nothing in particular.
-        of_one_job: those of its tables that compare the ranks of one job, or lay them on one time line: of separate
-            runs there are none.
-        costly: those of its tables that reports leave out, unless a rule of advice reads them.
-        is_total: whether `rocpd summary --by …` shows it when nothing is named.
-        in_overview: whether what it concludes stands in the overview, and in reports.
-        alias_of: what it is now, an analysis with options; it says so when it is asked for by name. Empty: itself.
+        is_whole: whether all of its tables are wanted, whatever their names.
+        by: divisions that it supports.
+        by_launch: its tables that can be divided by `LAUNCHES`; none: all, if `by` has these.
+        divided_by: division of all its tables by default; None: they have none, or not all the same.
+        compares: its tables that compare the divisions of `by`, even where no column names them.
+        reads_late: whether its rows are read only when they are used, rank by rank: they may not fit into memory.
+        recordable: the data to record where it is missing; None: nothing in particular.
+        of_one_job: its tables that compare the ranks of one job, or put them on one time line: for separate runs they
+            do not exist.
+        costly: its tables that reports leave out, unless a rule of advice reads them.
+        is_total: whether `rocpd summary --by …` shows it when no analysis is named.
+        in_overview: whether its findings are part of the overview, and of reports.
+        alias_of: the analysis with options that replaces it, as a note says when it is asked for by name. Empty: none.
     """
 
     home: str
@@ -105,13 +105,13 @@ def _flame_graphs(home: str) -> tuple[TextForm, ...]:
 
 
 def _totals(name: str, summary: str, recordable: Recordable | None = None) -> Analysis:
-    """Return the row of a table of all events of a kind."""
+    """Return the row of an analysis with a table of all events of a kind."""
     return Analysis(f"rocpd.summary.kernels.totals:{name}", (name,), summary, recordable=recordable, is_total=True)
 
 
 _MATCHED = ("collectives", "stragglers", "waits")
 _COMPARED = ("imbalance", *_MATCHED)
-_EXPOSED = ("exposed-communication", "exposed-parts")  # parts of the tables of ranks
+_EXPOSED = ("exposed-communication", "exposed-parts")  # part of the tables of ranks
 
 SUMMARIES: dict[str, Analysis] = {
     analysis.tables[0]: analysis
@@ -388,7 +388,7 @@ SUMMARIES: dict[str, Analysis] = {
         ),
     )
 }
-"""All analyses that are built in, in the order in which `rocpd summary all` gives them."""
+"""All built-in analyses, in the order in which `rocpd summary all` shows them."""
 
 TABLES: dict[str, str] = {table: name for name, analysis in SUMMARIES.items() for table in analysis.tables}
 """Table -> the analysis that it belongs to."""
@@ -397,30 +397,30 @@ OF_ONE_JOB = frozenset(table for analysis in SUMMARIES.values() for table in ana
 """Tables that compare the ranks of one job."""
 
 TOTALS = tuple(name for name, analysis in SUMMARIES.items() if analysis.is_total)
-"""The tables that `rocpd summary --by …` shows when nothing is named."""
+"""The tables that `rocpd summary --by …` shows when no analysis is named."""
 
 
 def known_analyses() -> dict[str, Analysis]:
-    """Return SUMMARIES and the analyses of installed packages by name; a name of ours cannot be replaced."""
+    """Return SUMMARIES and the analyses of installed packages, by name; a built-in name cannot be replaced."""
     others = entries.added(ENTRY_POINTS, Analysis, _plain)
     return {**SUMMARIES, **{name: analysis for name, analysis in others if name not in TABLES}}
 
 
 def joined_analyses() -> dict[str, Analysis]:
-    """Return the analyses that the overview puts together, by name."""
+    """Return the analyses that the overview combines, by name."""
     return {name: analysis for name, analysis in known_analyses().items() if analysis.in_overview}
 
 
 def values_of(name: str, analysis: Analysis, asked: Mapping[str, object]) -> dict[str, object]:
-    """Return what a Python caller asked of an analysis, each value of its option's type.
+    """Return the options that a Python caller gave for an analysis, each value of its option's type.
 
     Args:
-        name: of the analysis, for messages.
+        name: name of the analysis, for messages.
         analysis: its row.
         asked: name of an option -> its value.
 
     Raises:
-        UsageError: an option that it does not read, or a value of another type.
+        UsageError: an option that the analysis does not read, or a value of another type.
     """
     options = analysis.options
     known = {option.name: option for option in (*options_of(Options), *options)}
@@ -431,18 +431,18 @@ def values_of(name: str, analysis: Analysis, asked: Mapping[str, object]) -> dic
 
 
 def _plain(name: str, home: str, package: str) -> Analysis:
-    """Return the entry of a function alone: it may read whatever our own analyses read."""
+    """Return the row of an analysis that is only a function: it may read all options of the built-in ones."""
     names = tuple(option.name for option in options_of(Options))
     return Analysis(home, (name,), f"from {package}", names, is_whole=True, by=DIVISIONS_OF_TIME)
 
 
 def tables_of(analyses: Mapping[str, Analysis]) -> dict[str, str]:
-    """Return table -> the analysis that it belongs to; an analysis' name is the name of its first table."""
+    """Return table -> the analysis that it belongs to; the name of an analysis is that of its first table."""
     return {table: name for name, analysis in analyses.items() for table in (name, *analysis.tables)}
 
 
 def texts_of(analyses: Mapping[str, Analysis]) -> dict[str, dict[str, TextForm]]:
-    """Return format -> analysis -> form: the formats that only some analyses have."""
+    """Return format -> analysis -> form, for the formats that only some analyses have."""
     texts: dict[str, dict[str, TextForm]] = {}
     for name, analysis in analyses.items():
         for form in analysis.texts:
@@ -453,15 +453,15 @@ def texts_of(analyses: Mapping[str, Analysis]) -> dict[str, dict[str, TextForm]]
 def check_options(
     names: Iterable[str], given: Iterable[str], analyses: Mapping[str, Analysis]
 ) -> dict[str, tuple[Option, ...]]:
-    """Return the options of each analysis that is asked for, if every given option is one of them.
+    """Return the options of each analysis that is asked for, if they include every given option.
 
     Args:
         names: analyses or tables.
         given: names of options.
-        analyses: all that are known.
+        analyses: all known analyses.
 
     Raises:
-        UsageError: an option that would change nothing.
+        UsageError: an option that none of the analyses reads.
     """
     options = {name: analysis.options for name, analysis in analyses.items()}
     tables = tables_of(analyses)

@@ -1,6 +1,6 @@
-"""Lists the tables that SQL can name and no file has: those of analyses, in the schema `summary`, and further ones.
+"""Lists the tables that SQL knows besides those of files: tables of analyses, in the schema `summary`, and others.
 
-Light: what declares a table is imported when a statement names it, or when its columns are asked for.
+Light: the declaration of a table is imported when a statement names it, or when its columns are asked for.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ RELATIONS: Mapping[str, Callable[[], Relation]] = {
     "metrics": partial(_load, "rocpd.summary.counters.metrics:METRICS"),
     **{f"summary.{table.replace('-', '_')}": partial(_of_summary, table) for table in TABLES},
 }
-"""Name, as lists show it -> what loads the table; without their schema the names are unique, too."""
+"""Name, as lists show it -> function that loads the table; the names are unique without their schema, too."""
 
 BARE = tuple(bare(name) for name in RELATIONS if bare(name) not in (*VIEWS, *BASE_TABLES))
-"""Names that SQL finds without a schema, too: no view and no table of files is called so."""
+"""Names that SQL finds without a schema, too, as no view and no table of files has them."""
 
 
 def find(name: str) -> str | None:
-    """Return the table that SQL finds by a name, as lists show it; None: a view, a table of files, or nothing.
+    """Return the table that SQL finds by a name, as lists show it; None: a view, a table of files, or no table.
 
     >>> find("budget"), find("SUMMARY.budget"), find("metrics"), find("summary.kernels"), find("kernels")
     ('summary.budget', 'summary.budget', 'metrics', 'summary.kernels', None)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rocpd.table.palette import Colour, Screen
 
 
-_BARS = "rocpd.summary.plots:totals"  # of tables without a chart of their own
+_BARS = "rocpd.summary.plots:totals"  # chart of tables without one of their own
 _SHOWN_BY_INDENTING = ("node", "parent", "depth")  # columns of a tree
 
 
@@ -39,11 +39,11 @@ def away_from_page(text: str) -> str:
 class Field:
     """One column: its name, its unit (`ns`, `bytes`, `%`, `GiB/s` or nothing) and its meaning.
 
-    A `minor` column is left out where a terminal is too narrow for all. One that `is_kernel` holds names of kernels, or
-    directions of copies, which are short to people and full to programs; `joined_by` stands between several in a cell.
-    One that `is_share` has parts of a whole, which are drawn as bars; one that `has_colour` has names of the palette,
-    which colour them. One that `is_command` has what people copy: it is never cut, however narrow a terminal is. One
-    that `matters` is cut only where leaving out all minor ones is not enough; names of kernels matter as well.
+    A `minor` column is left out where a terminal is too narrow for all. An `is_kernel` column holds names of kernels,
+    or directions of copies, shortened for people and in full for programs; `joined_by` separates several in a cell. An
+    `is_share` column has parts of a whole, drawn as bars. A `has_colour` column has names of the palette, which colour
+    these bars. An `is_command` column has text that people copy: it is never cut, however narrow the terminal. A column
+    that `matters` is cut only if leaving out all minor ones is not enough, and so are names of kernels.
     """
 
     name: str
@@ -60,11 +60,11 @@ class Field:
 
 @frozen
 class Picture:
-    """A table as a screen shows it: what its rows of numbers over time, or from rank to rank, say at one look.
+    """A picture of a table for a screen: its numbers over time, or from rank to rank, to take in at a glance.
 
     Args:
         home: `module:function` that takes the table and a `Screen`, and yields lines.
-        is_all: whether it shows all that the rows say: they are left to those who ask for them.
+        is_all: whether it shows everything in the rows: they are then shown only on request.
     """
 
     home: str
@@ -77,12 +77,12 @@ class TableDefinition:
 
     Args:
         name: as `rocpd summary` takes it.
-        doc: what it says.
+        doc: its meaning, in a sentence.
         fields: its columns.
-        is_exact: whether it keeps every digit and the names of its columns on the console too.
-        title: of its chart; empty: the first words of `doc`.
+        is_exact: whether it keeps every digit and the names of its columns on the console, too.
+        title: title of its chart; empty: the first words of `doc`.
         chart: `module:function` that takes the table and returns its chart; empty: its first numbers are drawn as bars.
-        picture: what stands on a screen above the rows, or in their place.
+        picture: picture on a screen above the rows, or in their place.
     """
 
     name: str
@@ -103,7 +103,7 @@ def table_of(
     chart: str = "",
     picture: Picture | None = None,
 ) -> TableDefinition:
-    """Return the definition of a table with these columns; arguments as of `TableDefinition`."""
+    """Return the definition of a table with these columns; arguments as in `TableDefinition`."""
     return TableDefinition(name, doc, fields, is_exact, title, chart, picture)
 
 
@@ -122,19 +122,19 @@ class Summary(Result):
     """A table of an analysis. Iterate it, or take `.fetchall()`, `.df()`, `.arrow()`, `.show()`.
 
     Args:
-        table: name and meaning.
+        table: its definition.
         fields: all columns, those of the division (`--by`) in front.
         rows: all rows, or a function that reads them anew; then the session has to stay open.
-        tree: whether column `depth` says how far a row's name is indented for people.
+        tree: whether column `depth` holds the indentation of a row's name for people.
         batches: returns all rows as record batches of one schema, for tables that may not fit into memory.
-        findings: what the analysis concludes; people see it above the table.
+        findings: conclusions of the analysis; people see them above the table.
 
     Attributes:
-        counts: of each of the first rows, how many of its events have which duration (`Spread.counts`), where known.
-        pictured_by: the table whose picture says what this one is about; None: its own.
-        stacks: of each division and kind of call stacks, of which it is about some, their own time by frames [ns].
-        replays: returns the job whose ranks it compares, to be replayed with changes, where its steps are known.
-        hosts: number of a rank -> its host, of a picture of ranks that run on several; else empty.
+        counts: for each of the first rows, the number of its events by duration (`Spread.counts`), where known.
+        pictured_by: the table whose picture shows this one; None: its own.
+        stacks: for each division and kind of call stacks in the table, their own time by frames [ns].
+        replays: returns the job of the compared ranks, ready to be replayed with changes, if its steps are known.
+        hosts: number of a rank -> its host, for a picture of ranks on several hosts; else empty.
     """
 
     counts: Sequence[Sequence[int]] = ()
@@ -172,7 +172,7 @@ class Summary(Result):
 
     @classmethod
     def whole(cls, table: TableDefinition, rows: Iterable[Row], findings: Iterable[Finding] = ()) -> Summary:
-        """Return a table that nothing divides: it has the columns of its definition."""
+        """Return a table without a division: it has just the columns of its definition."""
         return cls(table, table.fields, rows, findings=findings)
 
     def values(self, *names: str) -> list[Row]:
@@ -188,7 +188,7 @@ class Summary(Result):
         return table.cast(self._described(table.schema))
 
     def arrow_batches(self) -> pyarrow.RecordBatchReader:
-        """Return the same in batches: where a table is read rank by rank, one rank's rows are in memory."""
+        """Return all rows in batches: of a table that is read rank by rank, only one rank's rows are in memory."""
         import pyarrow as pa
 
         if not self._batches:
@@ -223,21 +223,21 @@ class Summary(Result):
         return Plot(self.chart())
 
     def cut(self, count: int) -> Summary:
-        """Return the same table with its first rows alone."""
+        """Return the same table with only its first rows."""
         first = copy.copy(self)
         first._all, first._batches = self.first(count), None
         return first
 
     def keep_names(self) -> None:
-        """Let people see the names of kernels as they are, too."""
+        """Show people the full names of kernels, too."""
         self._columns_of_kernels = {}
 
     def for_people(self) -> Iterator[Row]:
-        """Yield all rows with short names of kernels, no two of them alike; they are read twice, not held."""
+        """Yield all rows with short names of kernels, each unique; rows are read twice, not held."""
         return self.shortened(self)
 
     def shortened(self, rows: Iterable[Row]) -> Iterator[Row]:
-        """Yield some rows, which are read twice, with names that are short, together."""
+        """Yield some rows, which are read twice, with short names of kernels, unique among them."""
         if not (columns := self._columns_of_kernels):
             yield from rows
             return
@@ -254,7 +254,7 @@ class Summary(Result):
             yield tuple(cells)
 
     def _repr_html_(self) -> str:
-        """Return the table that notebooks show, below its chart where it has one of its own."""
+        """Return the table as notebooks show it, below its chart if it has one of its own."""
         picture = self.plot().svg if self.definition.chart and self.first(1) else ""
         return picture + super()._repr_html_()
 
@@ -297,7 +297,7 @@ class Summary(Result):
         return write_readable(heads, chain(self.shortened(first), rows), out, limit, screen, drawn)
 
     def _colours(self, rows: Sequence[Row]) -> list[Colour]:
-        """Return the colours of the bars of some rows, where a column has names that say them."""
+        """Return the colours of the bars of some rows, if a column has names that determine them."""
         from rocpd.table.palette import colour_of
 
         for index, field in enumerate(self.fields):
@@ -319,5 +319,5 @@ class Summary(Result):
 
 
 def _names(cell: str | None, joined: str) -> list[str]:
-    """Return the names in a cell, which a text joins; one name where that is empty."""
+    """Return the names in a cell, separated by a text; the whole cell as one name where that text is empty."""
     return [] if cell is None else cell.split(joined) if joined else [cell]

@@ -1,6 +1,6 @@
-"""Runs analyses by name: those of `SUMMARIES` and those of other packages; several read each rank once.
+"""Runs analyses by name: those of `SUMMARIES` and those of other packages; several of them read each rank once.
 
-Also their tables as SQL has them: columns of the table, then those of divisions, and options as arguments.
+Also offers their tables in SQL: columns of the table, then those of divisions, and options as arguments.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from rocpd.summary.reading import DIVISIONS, RankAnswers, Reading, Tables
 from rocpd.summary.result import Field, Summary, away_from_page
 
 _MOST_ANSWERS = 128
-"""RankAnswers of ranks to analyses that are in memory at once, each of about a megabyte for 300,000 events."""
+"""Most answers of ranks in memory at once, each of about a megabyte for 300,000 events."""
 
 Known: TypeAlias = "list[tuple[Rank, Any]]"
-"""Ranks, and what the work of an analysis returned there."""
+"""Ranks, each with the answer to the work of an analysis."""
 
 SoFar: TypeAlias = Callable[[int, Mapping[str, Known]], None]
-"""Called after each rank with how many were read, and the answers so far, by analysis."""
+"""Called after each rank with the number of ranks read, and the answers so far, by analysis."""
 
 Function: TypeAlias = Callable[[Reading], "Iterable[Summary | RankAnswers[Any]]"]
 """An analysis."""
@@ -63,7 +63,7 @@ def analyses() -> Result:
 def run(
     session: Federation, name: str, options: Options | None = None, progress: Progress | None = None
 ) -> Iterator[Summary]:
-    """Run the analysis that `name` is or belongs to; yield all its tables, or the one that was named."""
+    """Run the analysis with this name or table; yield all its tables, or the named one."""
     for analysis, tables in planned([name]).items():
         complete = entries.with_defaults(options or Options(), _find(analysis).options)
         with session.job.reporting(progress, stages([analysis])):
@@ -71,14 +71,14 @@ def run(
 
 
 def stages(analyses: Collection[str]) -> dict[Stage, float]:
-    """Return the stages of a command that runs analyses in one pass, and how many there are of each."""
+    """Return the stages of a command that runs analyses in one pass, with the number of units in each."""
     count = sum(len(registry.joined_analyses()) if name == registry.OVERVIEW else 1 for name in analyses)
     blame = {Stage.BLAME: 1} if {"ranks", registry.OVERVIEW} & {*analyses} else {}
     return {Stage.FIRST: 1, Stage.READING: count, Stage.TABLES: count, **blame}
 
 
 def planned(names: Iterable[str]) -> dict[str, frozenset[str]]:
-    """Return analysis -> its tables that are wanted, so that each runs once; the order is that of `names`.
+    """Return analysis -> its tables that are wanted, so that each runs once, in the order of `names`.
 
     >>> planned(["gaps", "kernels", "overlap"]) == {"gpu-time": {"gaps", "overlap"}, "kernels": {"kernels"}}
     True
@@ -103,8 +103,8 @@ def run_planned(
 ) -> Iterator[tuple[str, Iterator[Summary]]]:
     """Yield the name and the tables of each analysis of a plan, in order; iterating them raises what `run` raises.
 
-    As many as memory allows read each rank once for all of them. `progress` is called with (time that passed, time that
-    all takes) [ms].
+    As many analyses as memory allows share one pass over the ranks. `progress` is called with (time that passed,
+    expected time of all) [ms].
     """
     passes = list(_passes(plan, max(1, _MOST_ANSWERS // len(reading.session.ranks))))
     in_turn = InTurn(progress, len(passes))
@@ -125,17 +125,17 @@ def together(
 ) -> Iterator[tuple[str, Iterator[Summary]]]:
     """Yield the name and the tables of each analysis, in order; iterating the tables raises what the analysis raises.
 
-    What analyses ask of ranks before they yield tables is read in one pass: each rank once for all of them.
+    All data that analyses ask of ranks before they yield tables is read in one pass: each rank once for all.
 
     Args:
         reading: what to read.
         analyses: by name.
-        options: of analyses that are asked something else than `reading` says, by name.
+        options: by name of an analysis, where they differ from those of `reading`.
         so_far: called with the answers of the ranks that were read.
     """
     session, job = reading.session, reading.session.job
     if "ranks" in analyses:
-        # What compares ranks tells where clocks meet, but not where it reads other kernels.
+        # The analysis of ranks also finds where clocks meet, unless it reads other kernels.
         aligns = reading.wants("heat") or session.is_part or reading.options.names_files
         read_first(session, reading.options.step_marker, aligns=aligns)
     begun = {
@@ -159,13 +159,13 @@ def together(
 def known_tables(
     reading: Reading, analyses: Mapping[str, Function], options: Mapping[str, Options], so_far: SoFar | None = None
 ) -> Iterator[tuple[str, dict[str, Summary] | str]]:
-    """Yield each analysis with its tables by name, of separate runs none that compare ranks, or why it lacks its data.
+    """Yield each analysis with its tables by name, or why it lacks data; separate runs have none that compare ranks.
 
-    What analyses note beside their answers is for those who ask for them by name.
+    Notes of the analyses are dropped: they are for users who ask for an analysis by name.
 
     Args:
-        reading, so_far: as `together`.
-        analyses, options: as `together`; each has options.
+        reading, so_far: as in `together`.
+        analyses, options: as in `together`; each analysis has options.
 
     Raises:
         UsageError: an option is invalid.
@@ -179,20 +179,20 @@ def known_tables(
 def tables_of_some(
     session: Federation, analyses: Mapping[str, Function], known: Mapping[str, Known], wanted: frozenset[str]
 ) -> dict[str, Summary]:
-    """Return the tables of analyses, by name, from the answers of some ranks; what lacks its data is left out.
+    """Return the tables of analyses, by name, from the answers of some ranks, without those that lack their data.
 
     Args:
-        session: of these ranks.
+        session: the job of these ranks.
         analyses: by name.
-        known: the answers to each.
-        wanted: tables that will be looked at.
+        known: answers to each analysis.
+        wanted: tables that are used.
     """
     reading = Reading(Federation(session.job, session.selection, Notes(), owns_files=False), wanted=wanted)
     tables: dict[str, Summary] = {}
     for name, answered in known.items():
         asked, answers = _begun(analyses[name], reading)
         if asked:
-            asked.known = list(answered)  # what is held goes on
+            asked.known = list(answered)  # a copy: the original grows on
             with contextlib.suppress(RocpdError):
                 tables |= {table.name: table for table in answers}
     return tables
@@ -208,7 +208,7 @@ def _tables_or_why_not(session: Federation, tables: Iterable[Summary]) -> dict[s
 
 
 def _begun(analysis: Function, reading: Reading) -> tuple[RankAnswers[Any] | None, Iterator[Summary]]:
-    """Return what an analysis asks of ranks before its tables, if anything, and its tables."""
+    """Return the answers that an analysis asks of ranks before its tables, if any, and its tables."""
     try:
         tables = iter(analysis(reading))
         first = next(tables, None)
@@ -220,18 +220,18 @@ def _begun(analysis: Function, reading: Reading) -> tuple[RankAnswers[Any] | Non
 
 
 def _raising(error: Exception) -> Iterator[Summary]:
-    """Raise an error when iterated."""
+    """Return an iterator that raises an error."""
     yield from ()
     raise error
 
 
 def tables_alone(tables: Iterable[Summary | RankAnswers[Any]]) -> Iterator[Summary]:
-    """Yield the tables of an analysis that runs by itself."""
+    """Yield the tables of an analysis that runs alone."""
     return (table for table in tables if isinstance(table, Summary))
 
 
 def _passes(plan: Iterable[str], most: int) -> Iterator[list[str]]:
-    """Divide analyses into up to `most` that are run together; one that reads its rows late is alone."""
+    """Yield groups of up to `most` analyses to run together; one that reads its rows late is alone."""
     names: list[str] = []
     for name in plan:
         if names and (len(names) == most or _find(name).reads_late or _find(names[-1]).reads_late):
@@ -242,10 +242,10 @@ def _passes(plan: Iterable[str], most: int) -> Iterator[list[str]]:
 
 
 def _run(reading: Reading, name: str, tables: frozenset[str]) -> Tables:
-    """Run one analysis of a plan; yield what it asks, and those of its tables that are wanted.
+    """Run one analysis of a plan; yield its question to ranks, and its tables that are wanted.
 
     Raises:
-        RocpdError: the job lacks the data for all of them, they are not divided by what was asked, or the analysis of
+        RocpdError: the job lacks the data for all of them, they do not support the division, or the analysis of
             another package can't be loaded.
     """
     analysis = _find(name)
@@ -276,7 +276,7 @@ def _run(reading: Reading, name: str, tables: frozenset[str]) -> Tables:
 
 
 def _with_hints(function: Function, reading: Reading, recordable: Recordable | None) -> Tables:
-    """Run an analysis; where the whole job lacks its data, its error says how that is recorded."""
+    """Run an analysis; if the whole job lacks its data, the error says how to record it."""
     try:
         yield from function(reading)
     except RocpdError as error:
@@ -290,22 +290,22 @@ def _with_hints(function: Function, reading: Reading, recordable: Recordable | N
 
 
 def divides(analysis: registry.Analysis, tables: frozenset[str], by: By) -> bool:
-    """Whether one of some tables of an analysis can be divided so."""
+    """Whether at least one of some tables of an analysis supports a division."""
     return by in analysis.by and not (by in LAUNCHES and analysis.by_launch and tables.isdisjoint(analysis.by_launch))
 
 
 def is_divided(table: Summary, analysis: registry.Analysis, by: By) -> bool:
-    """Whether a table has a row for each of what it was asked by, or compares these."""
+    """Whether a table has a row for each part of a division, or compares these parts."""
     defined = table.definition.fields
     compares = table.name in analysis.compares or table.fields[-len(defined) :] != defined
     return compares or {field.name for field in DIVISIONS[by]} <= set(table.columns)
 
 
 def _without_comparison(reading: Reading, analysis: registry.Analysis, tables: frozenset[str]) -> frozenset[str]:
-    """Return the tables without those that separate runs can't have; note that they are not one job.
+    """Return the tables without those that separate runs can't have, after a note that the runs are not one job.
 
     Raises:
-        RocpdError: there are no others.
+        RocpdError: no others are left.
     """
     runs = reading.session.runs
     if runs < 2:
@@ -313,7 +313,7 @@ def _without_comparison(reading: Reading, analysis: registry.Analysis, tables: f
     if tables <= frozenset(analysis.of_one_job):
         which = ", ".join(sorted(tables))
         raise RocpdError(f"{which}: {runs} separate runs, not one job: choose the ranks of one with --rank")
-    if reading.by in (None, By.HOST) and "overview" not in tables:  # which says so itself
+    if reading.by in (None, By.HOST) and "overview" not in tables:  # the overview has a line on this itself
         reading.session.note_runs()
     return tables - frozenset(analysis.of_one_job)
 
@@ -358,16 +358,16 @@ def divided_by(*ways: By) -> Argument:
 
 
 def division(given: Given) -> By | None:
-    """Return what a statement divides a table by; None: nothing."""
+    """Return the division that a statement asks for; None: none."""
     by = given.get("divided_by", _WHOLE)
     return None if by == _WHOLE else By(str(by))
 
 
 def note_empty(session: Federation, table: str, error: RocpdError) -> None:
-    """Note why a table has no rows: the job lacks what it needs.
+    """Note why a table has no rows, if the job lacks its data.
 
     Raises:
-        RocpdError: the error is about something else: an option, a file.
+        RocpdError: the error has another reason, such as an option or a file.
     """
     if type(error) is not RocpdError:
         raise error
@@ -375,12 +375,12 @@ def note_empty(session: Federation, table: str, error: RocpdError) -> None:
 
 
 def _value(option: Option, value: Value) -> object:
-    """Return what SQL gave for an option; it has no type for yes and no but 1 and 0."""
+    """Return the value of an option that SQL gave; SQL has no type for yes and no but 1 and 0."""
     return bool(value) if option.kind is bool and value in (0, 1) else value
 
 
 def _rows(session: Federation, given: Given, *, name: str, columns: Sequence[str]) -> Iterator[Row]:
-    """Yield the rows of a table, by the names of its columns: what divides may put others in the place of some."""
+    """Yield the rows of a table with the given columns, by name: a division may replace some columns."""
     options = registry.SUMMARIES[registry.TABLES[name]].options
     asked = {option.name: _value(option, given[option.name]) for option in options if option.name in given}
     try:

@@ -1,6 +1,6 @@
-"""The summary tables that AMD's users know: which a session has, in which order, with AMD's heads.
+"""The summary tables that AMD's users know: the tables of a session, their order, and AMD's column heads.
 
-Durations are ns as they are, on the console too.
+Durations are plain ns, on the console too.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ BY_RANK = (Field("ProcessID", "", "process id"), Field("Hostname", "", "host nam
 """Columns in front of a table by rank."""
 
 _GROUPS = {"MEMORY": ("MEMORY_COPIES", "MEMORY_ALLOCATIONS")}
-"""Words of AMD's command line for more than one domain."""
+"""Words of AMD's command line for several domains."""
 
 _RANK = Field("Rank", "", "rank number, where process and host do not tell the ranks apart")
 
@@ -53,8 +53,8 @@ class SummaryOptions:
         region_categories: domains to include (`HIP`, `MARKERS` …), None for all; kernels and memory (`KERNEL`,
             `MEMORY_COPY` …) are left out only if one of them is named.
         kernel_names: display names, mangled ones, or bare function names.
-        amd_version: with that of 2026 categories leave out kernels and memory that they do not name, too, and the
-            words of heads start with a capital and go on in small letters.
+        amd_version: with that of 2026, categories leave out unnamed kernels and memory as well, and the words of heads
+            are capitalised.
     """
 
     by_rank: bool = False
@@ -65,7 +65,7 @@ class SummaryOptions:
 
 
 Groups: TypeAlias = list[tuple[int, str | None, Moments]]
-"""Rank, name, and statistics of its events with this name and one category."""
+"""Rank, name, and statistics of its events of this name in one category."""
 
 
 def summarize(
@@ -101,14 +101,14 @@ def summarize(
 
 
 def fields_of(version: AmdVersion) -> tuple[Field, ...]:
-    """Return the columns of every table with the heads of a year."""
+    """Return the columns of every table with the heads of a version."""
     if version is AmdVersion.V2025:
         return FIELDS
     return tuple(replace(field, name=field.name.title()) for field in FIELDS)
 
 
 def _chosen(domains: Iterable[str], categories: Iterable[str], note: Callable[[str], None]) -> set[str]:
-    """Return the domains that categories name."""
+    """Return the domains that the words of categories stand for."""
     present = set(domains)
     chosen: set[str] = set()
     for word in categories:
@@ -120,7 +120,7 @@ def _chosen(domains: Iterable[str], categories: Iterable[str], note: Callable[[s
 
 
 def _groups_by_domain(reading: Reading) -> dict[str, Groups]:
-    """Read all groups of a session and sort them into domains, most time first."""
+    """Read all groups of a session and sort them by domain, most time first."""
     by_kind: dict[str, list[tuple[int, Label, Moments]]] = {kind: [] for kind in KINDS}
     for rank, of_rank in reading.each(_of_rank):
         for kind, labels in of_rank.items():
@@ -143,13 +143,13 @@ def _moments(events: EventsByGroup) -> list[Moments]:
 
 
 def _table(name: str, groups: Groups, fields: Sequence[Field]) -> Summary:
-    """Add groups of all ranks up by name."""
+    """Return a table with the groups of all ranks added up by name."""
     table = table_of(name, "Time of all ranks, by name.", *fields, is_exact=True)
     return Summary(table, fields, _rows(groups))
 
 
 def _table_by_rank(name: str, groups: Groups, session: Federation, fields: Sequence[Field]) -> Summary:
-    """One block per rank."""
+    """Return a table with one block of rows per rank."""
     by_rank = by_key((group[0], group) for group in groups)
     ranks = session.ranks
     ambiguous = len({(rank.pid, rank.hostname) for rank in ranks}) < len(ranks)
@@ -172,7 +172,7 @@ def _rows(groups: Iterable[tuple[int, str | None, Moments]]) -> list[Row]:
 
 
 def _added(moments: Sequence[Moments]) -> Moments:
-    """Add up field by field: 16 ranks one by one take 6 times as long."""
+    """Return the sum of moments, field by field: for 16 ranks, adding them one by one takes 6 times as long."""
     if len(moments) == 1:
         return moments[0]
     timed = [m for m in moments if m.timed]

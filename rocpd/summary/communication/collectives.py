@@ -1,13 +1,12 @@
-"""Collectives: communication kernels matched across ranks, and who made whom wait.
+"""Collectives: communication kernels matched across ranks, and which rank made which others wait.
 
-When each came says `arrivals`; those that came last within noise share what others waited. What is matched, and which
-groups are inferred, says `rocpd.facts.communication.collectives`; what is taken for a group is reported.
+`arrivals` determines when each member came; members that came last within noise share the waiting of the others.
+`rocpd.facts.communication.collectives` does the matching, and infers groups; inferred groups are reported.
 
-Tables of collectives: who was last, who waits for whom, what their time went into, and the verdict on ranks.
+Tables of collectives: who came last, who waits for whom, where their time goes, and the verdict on ranks.
 
-Says why a rank holds others up, as far as its file says: against one of its peers, whose time is usual.
-
-Reads these two ranks alone, once the verdict is known.
+Also explains why a rank holds others up, as far as its file shows it: by comparison with a peer whose time is usual.
+Reads only these two ranks, once the verdict is known.
 """
 
 from __future__ import annotations
@@ -58,9 +57,9 @@ from rocpd.summary.result import Field, Picture, Summary, TableDefinition, by_na
 from rocpd.table.human import readable
 
 _ALWAYS_RANKS = ("grew_rank",)  # steps grow rank by rank, whatever is compared
-_FEW = 4  # groups that are named
+_FEW = 4  # groups that a note names
 _OUTLIER = 5.0  # times as long as the median: a collective that waits for start-up
-_LEAST = 5  # collectives of which the first ones can be such
+_LEAST = 5  # collectives of a group that it takes to find such a first one
 
 TABLES = by_name(
     table_of(
@@ -154,23 +153,23 @@ TABLES = by_name(
 )
 
 
-_MOSTLY = 2 / 3  # of what a rank computes longer
-_MATTERS = 0.01  # of what a peer takes
+_MOSTLY = 2 / 3  # share of a rank's extra time of computing
+_MATTERS = 0.01  # share of a peer's time
 _LEAST_SAMPLES = 3
-_OTHER_ROLE = 0.2  # of the dispatches of a rank: where so many are of other kernels, two do other work
-_EXPLAINED = 3  # ranks and hosts to blame: each takes reading two files
-_CUT = 0.5  # of a step: so many more of its kernels one of two ranks may have between the same steps
+_OTHER_ROLE = 0.2  # share of the dispatches of a rank: with more of other kernels, two ranks do different work
+_EXPLAINED = 3  # ranks and hosts to blame that are explained: each takes reading two files
+_CUT = 0.5  # of a step: one of two ranks may have so many more of its kernels between the same steps
 
 Shape = tuple[object, ...]
-"""A kernel's name and what it was launched with."""
+"""A kernel's name and its launch sizes."""
 
 
 class _Rank(NamedTuple):
     """The communication of a rank between the first step and the last.
 
     Args:
-        kernels: shape -> how often, how long in all [ns], how many work-items in all; communication is left out.
-        clock: mean of the samples of its clock [MHz], None where there are too few.
+        kernels: shape -> number, total time [ns] and total work-items of its dispatches, without communication.
+        clock: mean of the samples of its clock [MHz]; None if there are too few.
     """
 
     kernels: dict[Shape, Sums]
@@ -178,14 +177,14 @@ class _Rank(NamedTuple):
 
 
 class Explanation(NamedTuple):
-    """Why a rank is late: words that go on a sentence, and numbers by name."""
+    """The reason why a rank is late: words that continue a sentence, and numbers by name."""
 
     text: str
     evidence: dict[str, float]
 
 
 def cause_of(late: RankReader, peer: RankReader, pieces: Periods, categories: Categories) -> Explanation:
-    """Return why a rank is late; without words where nothing shows it.
+    """Return why a rank is late; without words if nothing shows it.
 
     Args:
         late: reads the rank.
@@ -200,10 +199,10 @@ def cause_of(late: RankReader, peer: RankReader, pieces: Periods, categories: Ca
 
 
 def function_of(late: RankReader, peer: RankReader, pieces: Periods) -> Explanation | None:
-    """Return in which function the host of a rank is longer than that of its peer, by samples of call stacks.
+    """Return the function in which the host of a rank spends more time than its peer's, by samples of call stacks.
 
     Returns:
-        None where none were taken, or none is much longer.
+        None if no samples were taken, or no function takes much longer.
     """
     times, theirs = _sampled(late, pieces), _sampled(peer, pieces)
     longer = {place: time - theirs.get(place, 0) for place, time in times.items()}
@@ -243,10 +242,10 @@ def _read(reader: RankReader, pieces: Periods, categories: Categories) -> _Rank:
 
 
 def _computing(late: _Rank, peer: _Rank, steps: int) -> Explanation | None:
-    """Return what makes the kernels of a rank take longer: the same ones do, or there is more to do.
+    """Return why the kernels of a rank take longer: the same kernels are slower, or there is more work.
 
-    Ranks lie apart in time, and windows cut: one may have some dispatches more between the same steps. So what both
-    run with the same grids is compared dispatch by dispatch, by the mean of each.
+    Ranks lie apart in time, and windows cut: one may have some more dispatches between the same steps. So kernels that
+    both run with the same grids are compared per dispatch, by their means.
     """
     compared = slower = longer = more = 0.0
     for shape in {**peer.kernels, **late.kernels}:
@@ -279,7 +278,7 @@ def _computing(late: _Rank, peer: _Rank, steps: int) -> Explanation | None:
 
 
 def _have_one_role(late: _Rank, peer: _Rank) -> bool:
-    """Whether ranks launch much the same kernels: stages of a pipeline do not, and their work says nothing."""
+    """Whether ranks launch much the same kernels: stages of a pipeline do not, and their work does not compare."""
     counts = Counter[object](), Counter[object]()
     for rank, of_rank in zip((late, peer), counts, strict=True):
         for (name, *_), (count, _, _) in rank.kernels.items():
@@ -297,9 +296,9 @@ def _clock(late: _Rank, peer: _Rank) -> Explanation | None:
 
 
 class RankCommunication(NamedTuple):
-    """The communication of a rank: channels, markers, what waits for what in its whole trace, and what is exposed.
+    """The communication of a rank: channels, markers, the graph of waits in its whole trace, and exposed pieces.
 
-    The graph is None where replays of the job are kept; what is exposed where it is not asked for.
+    The graph is None if replays of the job are kept; the exposed pieces are None unless they are asked for.
     """
 
     channels: list[Channel]
@@ -311,13 +310,13 @@ class RankCommunication(NamedTuple):
 def communication_of(
     reading: RankReading, ops: Ops, names: OperationNames, categories: Categories, step: re.Pattern[str]
 ) -> RankCommunication:
-    """Read what a rank says of its communication.
+    """Read the communication of a rank.
 
     Args:
         reading: reads the rank.
         ops: its operations that count.
-        names: names of these.
-        categories: say which are communication.
+        names: their names.
+        categories: say which operations are communication.
         step: markers that are steps.
     """
     channels, steps = channels_of(reading, ops, names, categories), steps_of(reading.reader, step)
@@ -326,12 +325,12 @@ def communication_of(
 
 @frozen
 class Blamed:
-    """Answers of the graph of a whole job, as they are kept for other commands.
+    """The results of the graph of a whole job, in the form kept for other commands.
 
     Args:
         computing: ranks that compute.
-        blame: what the job loses, and to what; None where nothing shows its steps.
-        explained: why those to blame are late, the worst first, of few.
+        blame: the time that the job loses, and the causes; None where nothing shows its steps.
+        explained: reasons why the culprits are late, for the worst few, the worst first.
     """
 
     computing: tuple[int, ...]
@@ -343,13 +342,13 @@ _BLAMED = Fact("blamed", 16, (Blamed, Blame, Cause, CauseKind, Denied, Explanati
 
 
 class KeptBlame:
-    """Answers of replays of a job in another command, while its files are what they were then.
+    """Results of replays of a job in another command, valid while its files are unchanged.
 
     Args:
-        reading: what is asked of which job.
+        reading: the job and the options.
 
     Attributes:
-        known: what they said; None: nobody knows.
+        known: the results; None: none are kept.
     """
 
     def __init__(self, reading: Reading) -> None:
@@ -365,7 +364,7 @@ class KeptBlame:
             job.course.know_blame()
 
     def keep(self, blamed: Blamed) -> None:
-        """Keep it for other commands."""
+        """Keep results for other commands."""
         if self._facts and not self.known:
             self._facts.derived(self._fact, blamed)
             self._facts.keep()
@@ -373,7 +372,7 @@ class KeptBlame:
 
 @frozen
 class CommunicationTables:
-    """Tables of communication, and what is concluded from them."""
+    """Tables of communication, and the conclusions from them."""
 
     judgement: Judgement
     findings: tuple[Finding, ...]
@@ -387,8 +386,8 @@ class MatchedCommunication:
     Args:
         groups: channels of one communicator each.
         pairs: channels of two ranks that send to each other.
-        lost: why how many kernels are in neither.
-        clocks: which times of them compare.
+        lost: reason -> number of kernels that are in neither.
+        clocks: says which times of ranks compare.
         pieces: steps; None where nothing shows them.
         judgement: the verdict on ranks.
     """
@@ -402,10 +401,10 @@ class MatchedCommunication:
 
     @classmethod
     def of(cls, reading: Reading, ranks: dict[int, RankCommunication], kept: KeptBlame) -> MatchedCommunication:
-        """Match the communication of ranks, and judge them in their steps but those of warm-up; graphs are let go.
+        """Match the communication of ranks, and judge them in their steps without warm-up; graphs are let go.
 
-        The job is kept for replays with changes only where the table of ranks, which has them, will be looked at: of
-        many ranks it takes most of the memory.
+        The job is kept for replays with changes only if the table of ranks, which offers these, is wanted: with many
+        ranks it takes most of the memory.
         """
         session = reading.session
         channels = [channel for rank in ranks.values() for channel in rank.channels]
@@ -444,7 +443,7 @@ def _replays(session: Federation, graph: Callable[[], JobGraph], pieces: Periods
 
 
 def _graphs(reading: Reading) -> dict[int, PackedGraph]:
-    """Return rank -> its graph, which was not read with the rest."""
+    """Return rank -> its graph, if it was not read with the rest."""
     step, categories = is_step(reading.options.step_marker), load(reading.options.categories)
     work = partial(_graph_of_rank, step=step, categories=categories)
     answers = reading.session.job.counted(Stage.GRAPHS, reading.session.map_ranks(work))
@@ -456,7 +455,7 @@ def _graph_of_rank(reader: RankReader, step: re.Pattern[str], categories: Catego
 
 
 def _lacking(session: Federation, channels: Sequence[Channel]) -> str:
-    """Return why nothing is known where no communication is matched."""
+    """Return the reason why nothing is known where no communication is matched."""
     if len(session.ranks) == 1:
         return "not known: one rank alone compares with no other"
     if channels:
@@ -465,19 +464,19 @@ def _lacking(session: Federation, channels: Sequence[Channel]) -> str:
 
 
 def _explanations(session: Federation, judgement: Judgement, usual: int, pieces: Periods) -> Iterator[Explanation]:
-    """Yield what those to blame take longer for, as far as two files show it; of a late host its function.
+    """Yield why the culprits are late, as far as two files show it; for a late host, the function that takes longer.
 
     Args:
         session: reads the ranks.
-        judgement: who is to blame.
-        usual: a rank that is not.
+        judgement: the culprits.
+        usual: a rank that is not to blame.
         pieces: the steps.
     """
     for late, at in zip(judgement.late[:_EXPLAINED], judgement.accused, strict=False):
-        if not {*late, usual} <= set(pieces.ranks):  # one was killed before these steps
+        if not {*late, usual} <= set(pieces.ranks):  # one of them was killed before these steps
             yield Explanation("", {})
             continue
-        # Where its host takes longer, kernels and clocks explain nothing.
+        # If its host takes longer, kernels and clocks explain nothing.
         is_host = judgement.findings[at].evidence.get("mainly") == OF_HOST
         both = [(session.reader(rank), session.reader(usual)) for rank in late[:_EXPLAINED]]
         why = (function_of(*each, pieces) if is_host else cause_of(*each, pieces, load(None)) for each in both)
@@ -485,7 +484,7 @@ def _explanations(session: Federation, judgement: Judgement, usual: int, pieces:
 
 
 def _in_common(of_ranks: Mapping[int, Explanation]) -> Explanation:
-    """Return why ranks that take as much longer do so: where their reasons differ, that of each."""
+    """Return the common reason of ranks that take as much longer; the reason of each if these differ."""
     if len({re.sub(r"[\d.]+ %", "", each.text) for each in of_ranks.values()}) == 1:
         return next(iter(of_ranks.values()))
     text = "; ".join(f"rank {rank}: {each.text}" for rank, each in of_ranks.items() if each.text)
@@ -493,7 +492,7 @@ def _in_common(of_ranks: Mapping[int, Explanation]) -> Explanation:
 
 
 def _explained(judgement: Judgement, explanations: Sequence[Explanation]) -> Judgement:
-    """Return the verdict with why each is late."""
+    """Return the verdict with the reasons why ranks are late."""
     findings = list(judgement.findings)
     for at, why in zip(judgement.accused, explanations, strict=False):
         text = "; ".join(filter(None, (findings[at].text, why.text)))
@@ -508,7 +507,7 @@ def _count(channels: Iterable[Channel]) -> int:
 def communication(
     reading: Reading, by: By, ranks: dict[int, RankCommunication], kept: KeptBlame
 ) -> CommunicationTables:
-    """Return the tables of communication and the verdict; what can't be told is noted."""
+    """Return the tables of communication and the verdict; a note says what can't be known."""
     session = reading.session
     if session.runs > 1:
         return CommunicationTables(Judgement(()), (), ())
@@ -523,7 +522,7 @@ def communication(
         session.note(f"collectives: {of} could not be matched with those of others ({why})")
     blames = any(map(reading.wants, ("stragglers", "waits")))
     waiting = Waiting(by, {rank.number: rank for rank in session.ranks}, matched.clocks, blames)
-    is_whole = session.window is None  # the first step in a window is not the first of the job
+    is_whole = session.window is None  # the first step of a window is not the first of the job
     startup = [first_judged(group, matched.pieces) if is_whole else 0 for group in matched.groups]
     for group, first in zip(matched.groups, startup, strict=True):
         waiting.add(group, first)
@@ -567,7 +566,7 @@ def _tables(
 
 
 def who(table: TableDefinition, by: By) -> tuple[Field, ...]:
-    """Return the fields of a table with those that name a rank turned into those that name what is compared."""
+    """Return the fields of a table, with those that name a rank replaced by those that name the compared division."""
     fields: list[Field] = []
     for column in table.fields:
         prefix, _, rest = column.name.partition("_")
@@ -581,7 +580,7 @@ def who(table: TableDefinition, by: By) -> tuple[Field, ...]:
 
 
 def _straggler_rows(by: By, waiting: Waiting, judgement: Judgement) -> list[tuple[object, ...]]:
-    """Return the rows of the table; those that hold others up come first."""
+    """Return the rows of the table; the culprits come first."""
     rows = waiting.straggler_rows()
     if by is not By.RANK:
         return [(*row, None, None, None) for row in rows]
@@ -602,7 +601,7 @@ def _transfers(partners: Partners, clocks: Clocks) -> tuple[Any, ...]:
 
 
 def _by_pair(transfers: Sequence[Row]) -> Iterator[Row]:
-    """Yield a row for each pair and name: several channels may do the transfers of one."""
+    """Yield a row for each pair and name: the transfers of a pair may use several channels."""
     rows = by_key((each[:4], each[4:]) for each in transfers)
     for pair, transferred in rows.items():
         counts, means, *waits = zip(*transferred, strict=True)
@@ -613,8 +612,8 @@ def _by_pair(transfers: Sequence[Row]) -> Iterator[Row]:
 def _class_rows(
     channels: Sequence[Channel], waiting: Waiting, pairs: Sequence[Partners], transfers: Sequence[tuple[Any, ...]]
 ) -> list[Row]:
-    """Return what the time of communication went into; the last row is what belongs to nothing."""
-    in_pairs = {id(channel): channel for pair in pairs for channel in (pair.sender, pair.receiver)}  # of rings in two
+    """Return the time of communication by class; the last row is for unmatched kernels."""
+    in_pairs = {id(channel): channel for pair in pairs for channel in (pair.sender, pair.receiver)}  # a ring has two
     in_all, sent = _time(channels), list(in_pairs.values())
     sums: list[tuple[Any, ...]] = [
         (name, *waiting.classes.get(name, np.zeros(4, np.int64)).tolist()) for name in CLASSES
@@ -627,12 +626,12 @@ def _class_rows(
 
 
 def _time(channels: Iterable[Channel]) -> int:
-    """Return how long the kernels of channels that count take [ns]."""
+    """Return the time of the counted kernels of channels [ns]."""
     return sum(int((channel.end - channel.start)[channel.numbers].sum()) for channel in channels)
 
 
 def _note_groups(reading: Reading, groups: Sequence[Group]) -> None:
-    """Report which ranks were taken for a group without being named as one; two ranks can't be two groups."""
+    """Report the ranks that were inferred to be a group; two ranks can't be two groups."""
     inferred = [group for group in groups if len(group) > 2 and group[0].communicator is None and not group[0].size]
     if words := sorted({listed(sorted({member.rank for member in group})) for group in inferred}):
         which = few(words, _FEW, "; ")
@@ -640,7 +639,7 @@ def _note_groups(reading: Reading, groups: Sequence[Group]) -> None:
 
 
 def _of_startup(matched: MatchedCommunication, first: Sequence[int]) -> Iterator[Finding]:
-    """Yield what is to be said of the first collectives of groups, which wait for ranks to start: no straggler."""
+    """Yield a finding on the first collectives of groups, which wait for ranks to start, so not for stragglers."""
     if not (count := sum(first)):
         return
     caused = Counter[int]()
@@ -656,7 +655,7 @@ def _of_startup(matched: MatchedCommunication, first: Sequence[int]) -> Iterator
 
 
 def first_judged(group: Group, pieces: Periods | None) -> int:
-    """Return how many collectives of a group belong to start-up: before the first step, or the first and far longer."""
+    """Return the number of a group's collectives in start-up: before the first step, or the first if far longer."""
     if pieces and pieces.unit == "steps":
         ranks = [member for member in group if member.rank in pieces.ranks]
         if ranks:

@@ -1,6 +1,6 @@
-"""Exposed communication by operation and size, and how much of it is waiting for other ranks.
+"""Exposed communication by operation and size, and the share of it that is waiting for other ranks.
 
-Counts what is matched already, and never looks for partners.
+Counts communication that is matched already, and never looks for partners.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from rocpd.table.human import readable
 RULE = "comm.split"
 SENDS = "send or receive"
 PARTS = ("waiting for other ranks", "transfer", "not matched")
-_NAMED = 2  # operations that are named
+_NAMED = 2  # operations that a finding names
 _MOSTLY = 50  # percent
-_MUCH = 0.1  # of exposed communication: operations with less are not named
+_MUCH = 0.1  # share of exposed communication below which an operation is not named
 
 TABLES = by_name(
     table_of(
@@ -57,7 +57,7 @@ TABLES = by_name(
 
 
 class RankExposed(NamedTuple):
-    """The exposed communication of a rank: its channels, and when their kernels are exposed."""
+    """The exposed communication of a rank: its channels, and the pieces of time in which their kernels are exposed."""
 
     channels: Sequence[Channel]
     pieces: ExposedPieces
@@ -73,12 +73,12 @@ class _Moved(NamedTuple):
 
 
 def exposed_communication(ranks: Iterable[RankExposed], groups: Iterable[Group], waits: Waits) -> Iterator[Summary]:
-    """Yield the table, where any communication is exposed in the time that counts.
+    """Yield the tables, if any communication is exposed in the time that counts.
 
     Args:
         ranks: exposed communication of each rank.
-        groups: channels of one communicator each, those of collectives.
-        waits: how long kernels of matched channels wait.
+        groups: the groups of collectives: channels of one communicator each.
+        waits: waits of the kernels of matched channels.
     """
     sizes = {id(member): group[0].size or len(group) for group in groups for member in group}
     sums: dict[_Moved, Sums] = {}
@@ -101,7 +101,7 @@ def exposed_communication(ranks: Iterable[RankExposed], groups: Iterable[Group],
 
 
 def _of_channel(channel: Channel, size: int | None, row: Ints, times: Ints) -> Iterator[tuple[_Moved, Sums]]:
-    """Yield what kernels of a channel move, how many of them are exposed, and their times: those of the pieces."""
+    """Yield the data that kernels of a channel move, the number of exposed kernels, and the times of their pieces."""
     at, is_its = find_rows(channel.rows, row)
     pieces = is_its.nonzero()[0]
     codes = channel.moves[at[pieces]] if len(channel.moves) else np.zeros(len(pieces), np.int64)
@@ -116,14 +116,14 @@ def _of_channel(channel: Channel, size: int | None, row: Ints, times: Ints) -> I
 
 
 def _split(shares: Sequence[float], most: str) -> Finding:
-    """Return how much of exposed communication is what [%], and which operations most of it lies in."""
+    """Return the finding on the parts of exposed communication [%], and the operations with most of it."""
     evidence = dict(zip(("waiting_percent", "transfer_percent", "unmatched_percent"), shares, strict=True))
     finding = Finding("", RULE, Verdict.NOTE, Confidence.CERTAIN, evidence={**evidence, "most": most})
     return replace(finding, text=f"exposed communication: {split_of(finding)}")
 
 
 def _most(rows: Sequence[Row]) -> str:
-    """Name the operations in which most of exposed communication lies; nothing where calls don't say them."""
+    """Return the names of the operations with most exposed communication; empty if calls don't give them."""
     named = [row for row in rows[:_NAMED] if row[0] and row[6] >= _MUCH * 100]
     return ", ".join(f"{row[0]}{_of(row[1])} ({row[6]:.0f} %)" for row in named)
 
@@ -133,7 +133,7 @@ def _of(size: int | None) -> str:
 
 
 def split_of(finding: Finding, is_brief: bool = False) -> str:
-    """Return what the finding of the table says, as a part of a sentence; in brief without operations."""
+    """Return the finding of the table as a part of a sentence; in brief without operations."""
     waiting, transfer, unmatched = (
         float(str(finding.evidence[f"{part}_percent"])) for part in ("waiting", "transfer", "unmatched")
     )

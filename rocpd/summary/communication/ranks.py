@@ -1,7 +1,7 @@
 """Comparison of ranks: totals and their balance, collectives, steps, and a table of rank × time.
 
-Where steps or marker ranges divide, a collective belongs where the first of its members that counts launched it. Its
-members are compared as ranks; those of start-up are listed, and nobody is blamed for them.
+With a division by steps or marker ranges, a collective belongs to the place where its first counted member launched it.
+Its members are compared as ranks; collectives of start-up are listed, but nobody is blamed for them.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ TABLES = by_name(
 
 @frozen
 class _Span:
-    """First start and last end, by the clock of a rank or on the line [ns]; a span of nothing ends before it starts."""
+    """First start and last end, by the clock of a rank or on the line [ns]; an empty span ends before it starts."""
 
     start: int = 0
     end: int = -1
@@ -187,7 +187,7 @@ class _Load(Total):
 
 
 class _Slices(NamedTuple):
-    """Equal slices of the time line: start and width [ns], how many; rank -> what is added to its times."""
+    """Equal slices of the time line: start [ns], width [ns] and number; rank -> the shift of its times."""
 
     start: int
     width: int
@@ -202,9 +202,9 @@ class _Question:
     Args:
         categories: say which kernels are communication.
         step: markers that are steps.
-        slices: of the heat map; None: it is not wanted.
-        times: what counts in totals.
-        wanted: tables that take more than the others, and will be looked at.
+        slices: slices of the heat map; None: it is not wanted.
+        times: time of each rank that counts in totals.
+        wanted: the more expensive tables that are used.
     """
 
     categories: Categories
@@ -215,9 +215,9 @@ class _Question:
 
 
 class _Compared(NamedTuple):
-    """Values of one rank that are compared: number of operations, loads and shares of slices by division, steps.
+    """Values of one rank to compare: number of operations, loads and shares of slices by division, channels, steps.
 
-    `gpu`: folded text of markers -> time of the operations that were launched in them [ns].
+    `gpu`: folded text of markers -> time of the operations launched in them [ns].
     """
 
     operations: int
@@ -230,17 +230,17 @@ class _Compared(NamedTuple):
 
 
 def ranks(reading: Reading) -> Tables:
-    """Compare ranks, or hosts, agents, streams. Collectives and steps are left out, with a note, where there are none.
+    """Compare ranks, or hosts, agents, streams. Collectives and steps are left out, with a note, if there are none.
 
     Raises:
-        RocpdError: no operation and no marker.
+        RocpdError: there are neither operations nor markers.
     """
     by = reading.by or By.RANK
     if by in LAUNCHES:
         yield from collectives_by_launch(reading, by)
         return
     wanted = frozenset(filter(reading.wants, ("phases", "heat")))
-    slices = _slices(reading) if "heat" in wanted else None  # the time line may hang on what all ranks say
+    slices = _slices(reading) if "heat" in wanted else None  # the time line may depend on all ranks
     question = _Question(
         load(reading.options.categories),
         is_step(reading.options.step_marker),
@@ -279,7 +279,7 @@ def ranks(reading: Reading) -> Tables:
 
 
 def _tell_meetings(reading: Reading, answers: Sequence[tuple[Rank, tuple[_Compared, RankCommunication]]]) -> None:
-    """Let the job know where clocks meet, which would be read once more."""
+    """Give the job the places where clocks meet, which it would otherwise read again."""
     if not reading.session.is_part and not reading.options.names_files:
         tell_meetings(reading.session.job, (compared.channels for _, (compared, _) in answers))
 
@@ -298,7 +298,7 @@ _COMPARED = Fact("compared", 4, (_Compared, _Load, _Span, RankSteps, Spread, Exp
 
 
 def _of_rank(reading: RankReading, question: _Question, draws: bool) -> tuple[_Compared, RankCommunication]:
-    """Read what is compared of one rank, and what it says of its communication; `draws`: with its graph."""
+    """Read the compared values of one rank, and its communication; `draws`: with its graph."""
     slices, number = question.slices, reading.rank.number
     on_line = slices and (slices[:3], slices.shifts.get(number))
     asked = on_line, question.times.get(number), sorted(question.wanted)
@@ -313,14 +313,14 @@ def _compared(reading: RankReading, question: _Question) -> _Compared:
     ops = read_ops(reading, names, stacks="phases" in wanted)
     kinds = kinds_of(ops, categories, names)
     loads, exposed = _loads(reading, ops, kinds, question)
-    seen = ops.within(reading.window.base)  # the window of a rank, whose edges may lie some ns off those of the line
+    seen = ops.within(reading.window.base)  # by the rank's own window, whose edges may lie some ns off the line's
     lanes = seen.lanes(by) if by in LANES else [(NULL, seen)]
     heat = {
         key_of(by, reading.rank, lane): _heat(on_lane, kinds_of(on_lane, categories, names), slices, reading.rank)
         for lane, on_lane in lanes
         if len(on_lane) and slices
     }
-    # Without operations phases say that there is something.
+    # Without operations, phases show that there are events at all.
     steps = steps_of(reading.reader, question.step, phases="phases" in wanted or not len(ops))
     gpu = launched_in(reading, ops) if "phases" in wanted and steps.phases else {}
     channels = channels_of(reading, ops, names, categories)
@@ -328,7 +328,7 @@ def _compared(reading: RankReading, question: _Question) -> _Compared:
 
 
 def _loads(reading: RankReading, ops: Ops, kinds: Ints, question: _Question) -> tuple[dict[Key, _Load], ExposedPieces]:
-    """Return what a rank, or each of its agents or streams, did in the time that counts, and what it had exposed."""
+    """Return the load of a rank, or of each agent or stream, in the time that counts, and its exposed communication."""
     by = reading.options.by or By.RANK
     loads = {} if by in LANES else {key_of(by, reading.rank): _Load()}
     pieces = [np.zeros((3, 0), np.int64)]
@@ -346,13 +346,13 @@ def _loads(reading: RankReading, ops: Ops, kinds: Ints, question: _Question) -> 
             kernel_sum=total(ops.duration[rows][ops.kind[rows] == KERNEL]),
         )
         merge(loads, {key_of(by, reading.rank, spent.lane): load})
-        talks = spent.take((spent.part == COMMUNICATION) & (by is not By.STREAM))  # others hide what a stream runs
+        talks = spent.take((spent.part == COMMUNICATION) & (by is not By.STREAM))  # other streams hide a stream's work
         pieces.append(np.stack([ops.row[talks.operation], talks.start, talks.end]))
     return loads, ExposedPieces(*np.concatenate(pieces, axis=1))
 
 
 def _heat(ops: Ops, kinds: Ints, slices: _Slices, rank: Rank) -> Floats:
-    """Return the percentages of each slice that the columns of the table have; exposed time adds up with compute."""
+    """Return the percentages of the table's columns for each slice; exposed times and compute add up."""
     edges = slices.shifts[rank.number].to_clock(slices.start + np.arange(slices.number + 1) * slices.width)
     pieces, part, hides = busy_pieces(ops.start, ops.end, kinds)
     whose = (*(part == kind for kind in range(len(KINDS))), hides & HIDES_COMMUNICATION > 0)
@@ -362,7 +362,7 @@ def _heat(ops: Ops, kinds: Ints, slices: _Slices, rank: Rank) -> Floats:
 
 
 def _working(reading: Reading, by: By, loads: Mapping[Key, _Load]) -> Mapping[Key, _Load]:
-    """Return the loads of those that have GPU work; report the others, such as launchers."""
+    """Return the loads that have GPU work; report the others, such as launchers."""
     working = {key: load for key, load in loads.items() if load.kernels or load.copies}
     idle = sorted((key for key in loads if key not in working), key=order_of)
     if not working or not idle:
@@ -423,7 +423,7 @@ def _steps(reading: Reading, steps: Steps, judgement: Judgement) -> Iterator[Sum
 def _heat_table(
     reading: Reading, slices: _Slices, heat: Mapping[Key, Floats], working_ranks: Mapping[Key, int]
 ) -> Summary:
-    def rows() -> Iterator[Row]:  # those of a thousand ranks take 30 MB
+    def rows() -> Iterator[Row]:  # rows of a thousand ranks take 30 MB
         for key in sorted(heat, key=order_of):
             for index, shares in enumerate((heat[key] / working_ranks[key]).tolist()):
                 yield *key, slices.start + index * slices.width, slices.width, *shares
@@ -467,7 +467,7 @@ def collectives_by_launch(reading: Reading, by: By) -> Tables:
 def _launched_in_rank(
     reading: RankReading, by: By, categories: Categories, step: re.Pattern[str]
 ) -> tuple[RankCommunication, list[list[Key]]]:
-    """Return the communication of a rank, and for each channel where each of its kernels that count was launched."""
+    """Return the communication of a rank, and for each channel the places where its counted kernels were launched."""
     names = OperationNames()
     communication = communication_of(reading, read_ops(reading, names), names, categories, step)
     if not communication.channels:
@@ -478,7 +478,7 @@ def _launched_in_rank(
 
 
 def _places(group: Group, keys: list[list[Key]]) -> Iterator[tuple[Key, Flags]]:
-    """Yield where collectives of a group were launched, and which of them."""
+    """Yield the places where collectives of a group were launched, with a mask of these collectives."""
     known: dict[Key, int] = {}
     place = np.full(len(group[0]), -1, np.int64)
     for member, of_member in reversed(list(zip(group, keys, strict=True))):
@@ -489,6 +489,6 @@ def _places(group: Group, keys: list[list[Key]]) -> Iterator[tuple[Key, Flags]]:
 
 
 def _with_some(member: Channel, chosen: Flags) -> Channel:
-    """Return a channel of which only the kernels of some collectives count."""
+    """Return a channel with only the kernels of some collectives counted."""
     kept = chosen[member.numbers].nonzero()[0]
     return replace(member, numbers=member.numbers[kept], counted=member.counted.take(kept))

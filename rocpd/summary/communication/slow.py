@@ -1,4 +1,4 @@
-"""Collectives that are slow beside others of the same kernel, group and size: something else uses their links."""
+"""Collectives that are slow beside others of the same kernel, group and size: other traffic uses their links."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from rocpd.table.human import readable
 RULE = "comm.slow"
 
 LEAST_BYTES, FEWEST, OF_BEST = 1 << 20, 5, 0.4
-"""The size from which collectives are compared, of smaller ones latency decides; how many it takes; the share of the
-bus bandwidth of the best one below which one is slow.
+"""The least size of compared collectives, as latency decides below it; their least number; the share of the best bus
+bandwidth below which one is slow.
 """
 
 
 class SizedCollective(NamedTuple):
-    """A collective: kernel, ranks of its group, size [bytes], what it takes itself [ns], bus bandwidth [GB/s].
+    """A collective: kernel, ranks of its group, size [bytes], its own duration [ns], bus bandwidth [GB/s].
 
-    Then which of its kernel it is in its group, 0 where nobody asks.
+    Then its number among those of its kernel in the group; 0 where it is not used.
     """
 
     name: str | None
@@ -34,12 +34,12 @@ class SizedCollective(NamedTuple):
 
 @frozen
 class SlowCollectives:
-    """The collectives of a group that are slow.
+    """The slow collectives of a group.
 
     Args:
-        slow: these.
+        slow: the slow ones.
         every: all that were compared.
-        lost: the time that they take above the fastest ones of their size [ns].
+        lost: the time that the slow ones take above the fastest ones of their size [ns].
     """
 
     slow: tuple[SizedCollective, ...]
@@ -52,7 +52,7 @@ class SlowCollectives:
         return min(self.slow, key=lambda each: each.rate)
 
     def periods(self, count: int) -> list[int]:
-        """Return in which of so many steps some are slow, from 0; nothing where these have not equally many each."""
+        """Return the places of the steps with slow ones, of `count` steps, from 0; empty if steps have unequal ones."""
         slow: set[int] = set()
         for kind, alike in by_key((each[:3], each.number) for each in self.every).items():
             each_has, rest = divmod(len(alike), count) if count else (0, 0)
@@ -64,7 +64,7 @@ class SlowCollectives:
 
     @property
     def text(self) -> str:
-        """The sentence on them."""
+        """The sentence on the group."""
         worst = self.worst
         return (
             f"{len(self.slow)} of {len(self.every)} large collectives of ranks {worst.group} are slow: "
@@ -74,7 +74,7 @@ class SlowCollectives:
 
     @property
     def evidence(self) -> dict[str, object]:
-        """The numbers behind it."""
+        """The numbers behind the sentence."""
         rate = self.worst.rate
         lost = {"bus_gb_per_s": rate, "lost_ns": self.lost}
         return {"slow": len(self.slow), "of": len(self.every), "group": self.worst.group, **lost}
@@ -83,13 +83,13 @@ class SlowCollectives:
 def comparable(
     collectives: Iterable[SizedCollective], least: float = LEAST_BYTES, fewest: float = FEWEST
 ) -> list[list[SizedCollective]]:
-    """Return large collectives that are alike, where there are enough."""
+    """Return groups of large collectives that are alike, if they have enough members."""
     large = ((each[:3], each) for each in collectives if each.size >= least)
     return [alike for alike in by_key(large).values() if len(alike) >= fewest]
 
 
 def slow_groups(compared: Iterable[Sequence[SizedCollective]], share: float = OF_BEST) -> Iterator[SlowCollectives]:
-    """Yield groups with slow collectives, in the order of their names."""
+    """Yield the groups with slow collectives, in the order of their names."""
     by_group = by_key((alike[0].group, alike) for alike in compared)
     for _, of_group in sorted(by_group.items()):
         slow, lost = [], 0
@@ -103,7 +103,7 @@ def slow_groups(compared: Iterable[Sequence[SizedCollective]], share: float = OF
 
 
 def alike(groups: Iterable[SlowCollectives]) -> list[list[SlowCollectives]]:
-    """Return groups whose slow collectives have the same kernel and sizes together, those first that lose most."""
+    """Return groups together whose slow collectives have the same kernel and sizes, the largest loss first."""
     ordered = sorted(groups, key=lambda group: -group.lost)
     return list(
         by_key(((group.worst.name, frozenset(e.size for e in group.slow)), group) for group in ordered).values()
@@ -111,14 +111,14 @@ def alike(groups: Iterable[SlowCollectives]) -> list[list[SlowCollectives]]:
 
 
 def said_of(groups: Sequence[SlowCollectives]) -> tuple[str, dict[str, object]]:
-    """Return the sentence on several groups, of which the first loses most, and the numbers behind it."""
+    """Return the sentence on several groups, the largest loss first, and the numbers behind it."""
     worst, *others = groups
     more = f"; so are those of {amount(len(others), 'more group')}" if others else ""
     return f"{worst.text}{more}", {**worst.evidence, "groups": len(groups)}
 
 
 def slow_collectives(collectives: Iterable[SizedCollective]) -> Iterator[Finding]:
-    """Yield one sentence on the collectives that are slow: of the group that loses most."""
+    """Yield one sentence on slow collectives: on those of the group that loses most."""
     if groups := sorted(slow_groups(comparable(collectives)), key=lambda group: -group.lost):
         text, evidence = said_of(groups)
         yield Finding(text, RULE, Verdict.PROBLEM, Confidence.LIKELY, evidence=evidence)

@@ -1,7 +1,7 @@
 """The verdict on the ranks of a job: who holds the others up and what it costs, in words; or that nobody does.
 
-Says what `rocpd.replay.blame` found, and cuts a job into the steps, or pieces like them, in which ranks are compared.
-What it cost in this recording is one sentence, whether it lasts another.
+Puts the results of `rocpd.replay.blame` into words, and cuts a job into steps, or pieces like them, in which ranks are
+compared. The cost in this recording is one sentence, whether the cause lasts is another.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from rocpd.summary.findings import Confidence, Finding, Verdict
 from rocpd.table.human import readable
 
 RULE = "comm.straggler"
-_FEWEST = 4  # collectives to cut by
-_COMPARED = 0.5  # of what a rank computes, that must compare with others
+_FEWEST = 4  # collectives that it takes to cut a job by them
+_COMPARED = 0.5  # share of a rank's computing that must compare with that of others
 _BLOCK = 1 << 21  # collectives times members in memory at once
 _FEW_STEPS = 4
-_REGULAR = 4  # stalls equally far apart: they come again
+_REGULAR = 4  # equally spaced stalls: with so many, they come again
 _LISTED = 8  # steps
-_MUCH = 0.03  # of a step, that all that differs costs
-_SEVERAL = 3  # ranks that stall: what they cost together is said
+_MUCH = 0.03  # share of a step, of the cost of all that differs
+_SEVERAL = 3  # stalling ranks from which on their common cost is given
 _Hosts: TypeAlias = Mapping[int, str | None]
 
 
@@ -47,10 +47,10 @@ class Periods:
 
     Args:
         ranks: their numbers.
-        start, end: of each [ns of the clock of the rank]; they do not overlap.
-        unit: what one is called.
-        markers: text and number of the marker of each, where there are markers.
-        numbers: number of each, among the steps of the job; of pieces from 0.
+        start, end: bounds of each [ns of the clock of the rank]; periods do not overlap.
+        unit: noun for periods.
+        markers: text and number of the marker of each, if there are markers.
+        numbers: number of each among the steps of the job; pieces are numbered from 0.
     """
 
     ranks: tuple[int, ...]
@@ -64,7 +64,7 @@ class Periods:
         return len(self.start)
 
     def find(self, rank: int, times: Ints) -> Ints:
-        """Return in which period of a rank times of its clock are, -1 for none."""
+        """Return the period of a rank that holds each time of its clock; -1 for none."""
         column = self.ranks.index(rank)
         at = np.searchsorted(self.start[:, column], times, side="right") - 1
         return np.where(times < self.end[:, column][np.maximum(at, 0)], at, -1)
@@ -83,7 +83,7 @@ def periods(steps: Mapping[int, RankSteps], warm: Iterable[int], groups: Sequenc
 
 
 def _by_markers(ranks: Sequence[int], steps: Mapping[int, RankSteps], warm: frozenset[int]) -> Periods | None:
-    """Return the steps that all ranks have: those with most markers of the kinds that cover much of the time."""
+    """Return the steps that all ranks have: of the kinds of markers that cover much time, the most numerous."""
     first = steps[ranks[0]]
     common = set(first.whole).intersection(*(steps[rank].whole for rank in ranks)) - first.of(warm)
     kinds = by_key((folded(key[0]), key) for key in sorted(common, key=lambda key: first.steps[key]))
@@ -103,7 +103,7 @@ def _by_markers(ranks: Sequence[int], steps: Mapping[int, RankSteps], warm: froz
 
 
 def _by_collectives(ranks: Sequence[int], groups: Sequence[Group]) -> Periods | None:
-    """Return pieces between collectives of all ranks, the rarest ones; as many as collectives in a piece."""
+    """Return pieces between the rarest collectives of all ranks; about as many pieces as collectives in each."""
     whole = [group for group in groups if {member.rank for member in group}.issuperset(ranks)]
     enough = [group for group in whole if len(group[0]) >= _FEWEST]
     if not enough:
@@ -123,17 +123,17 @@ class Judgement:
     Args:
         findings: the verdict; the first is the most important.
         culprits: ranks that hold others up, the worst first.
-        late: the ranks that do for one reason, of a host the first.
-        last: rank -> in how many of the steps it came last.
-        compute: rank -> its time of computing by that of others for the same.
-        slow: text and number of the marker of a slow step -> why it is slow.
-        longest: the same of any step -> the ranks that take clearly longest for themselves, where some do; None: nobody
-            can say.
-        usual: a rank that computes as long as most, beside the worst one; None without culprits.
+        late: ranks that hold others up for one reason each; of a host, only its first rank.
+        last: rank -> number of steps in which it came last.
+        compute: rank -> its time of computing divided by that of others for the same work.
+        slow: text and number of the marker of a slow step -> its cause.
+        longest: text and number of any step's marker -> the ranks whose own work takes clearly longest, if there are
+            any; None: not known.
+        usual: a rank that computes as long as most, to compare with the worst one; None without culprits.
         replays: returns the job, to be replayed with changes; None where nothing shows its steps.
-        causes: rows of the table `causes`: the numbers of the verdict.
-        costs: rank -> what a step would take less without it, of those of `causes`; the first of several alike, without
-            all of them [ns].
+        causes: rows of the table `causes`: the numbers behind the verdict.
+        costs: rank -> time that a step would save without it [ns], for ranks in `causes`; of several alike, only the
+            first has a cost, that of all of them.
     """
 
     findings: tuple[Finding, ...]
@@ -150,13 +150,13 @@ class Judgement:
 
     @property
     def accused(self) -> tuple[int, ...]:
-        """The numbers of the findings on `late`: links, which are nobody, may stand among them."""
+        """The places of the findings on `late`; findings on links, which are not ranks, may come between them."""
         accused = (finding.rule == RULE and "link" not in finding.evidence for finding in self.findings)
         return tuple(number for number, is_it in enumerate(accused) if is_it)
 
 
 def unknown(text: str) -> Judgement:
-    """Return the verdict that nobody can know, with the reason."""
+    """Return the verdict that stragglers are not known, with the reason."""
     return Judgement((Finding(f"stragglers: {text}", RULE, Verdict.UNKNOWN, Confidence.CERTAIN),))
 
 
@@ -165,8 +165,8 @@ def replays_of(job: JobGraph, pieces: Periods, clocks: Clocks) -> Replays:
 
     Args:
         job: its graph.
-        pieces: its steps; there are some.
-        clocks: which times of the ranks compare.
+        pieces: its steps, at least one.
+        clocks: says which times of the ranks compare.
     """
     if not pieces.numbers:
         ranks = pieces.ranks
@@ -189,12 +189,12 @@ def judge(
     """Return the verdict on the ranks of a job.
 
     Args:
-        blame: what replays of it say; None where there are no steps.
+        blame: the results of replays; None where there are no steps.
         pieces: the steps; None where nothing shows them.
         hosts: rank -> its host.
-        groups: channels of one communicator each, those of collectives.
-        clocks: which times of the ranks compare.
-        lacking: why nothing can be said of stragglers, only of steps; empty where it can.
+        groups: the groups of collectives: channels of one communicator each.
+        clocks: says which times of the ranks compare.
+        lacking: the reason why stragglers can't be judged, only steps; empty if they can.
     """
     if pieces is None or blame is None:
         return unknown(lacking or "not known: neither step markers nor enough collectives of all ranks")
@@ -220,7 +220,7 @@ def judge(
 
 
 def _rows(blame: Blame, hosts: _Hosts) -> Iterator[Row]:
-    """Yield the numbers of what is said: of all that differs, then of each cause."""
+    """Yield the numbers of all that differs, then those of each cause."""
     lost = blame.lost_ns * 100 / blame.step_ns if blame.step_ns else None
     yield ("all that differs", blame.lost_ns, lost, *[None] * 4, len(blame.steps), *[None] * 3, blame.step_ns)
     for cause in blame.causes:
@@ -234,13 +234,13 @@ def _rows(blame: Blame, hosts: _Hosts) -> Iterator[Row]:
 
 
 def _usual(blame: Blame, culprits: Sequence[int]) -> int | None:
-    """Return a rank that is to blame for nothing and computes as long as most."""
+    """Return a rank that is not to blame and computes as long as most."""
     innocent = sorted((rank for rank in blame.computes if rank not in culprits), key=blame.computes.__getitem__)
     return innocent[len(innocent) // 2] if innocent else None
 
 
 def _findings(blame: Blame, pieces: Periods, hosts: _Hosts, *, lacks_ranks: bool) -> Iterator[Finding]:
-    """Yield what is to be said, the verdict first; `lacks_ranks`: whether others took part in collectives."""
+    """Yield the findings, the verdict first; `lacks_ranks`: whether ranks not read took part in collectives."""
     count, unit = len(pieces), pieces.unit
     if not blame.is_matched:
         text = f"stragglers: not known: only {blame.matched * 100:.0f} % of the time of communication is matched"
@@ -275,7 +275,7 @@ def _findings(blame: Blame, pieces: Periods, hosts: _Hosts, *, lacks_ranks: bool
 
 
 def _once(hiding: Sequence[Cause], hosts: _Hosts) -> str:
-    """Return under which condition a cause costs what is said of it, where others hide most of that."""
+    """Return the condition under which a cause has its cost, if others hide most of that."""
     if len(hiding) > 1 and any(cause.kind is not CauseKind.RANK for cause in hiding):
         return " once the other causes are gone"
     ranks = [rank for cause in hiding for rank in cause.ranks]
@@ -285,14 +285,14 @@ def _once(hiding: Sequence[Cause], hosts: _Hosts) -> str:
 
 
 def _accused(cause: Cause, hiding: Sequence[Cause], blame: Blame, unit: str, hosts: _Hosts) -> Iterator[Finding]:
-    """Yield what a cause cost, once others that hide that are gone, and whether it lasts."""
+    """Yield the cost of a cause, once others that hide it are gone, and whether it lasts."""
     count = len(blame.steps)
     is_stall, since = cause.stalled > STALLS, cause.since if unit == "steps" else None
     is_at_times = is_stall and since is None
     chance = 1.0 if cause.chance is None else cause.chance
     confidence = Confidence.HINT if unit != "steps" else _confidence(chance, is_stall)
     if since is not None and confidence is Confidence.HINT:
-        confidence = Confidence.LIKELY  # what began in the midst of the job compares with the steps before it
+        confidence = Confidence.LIKELY  # a cause that began during the job is compared with the steps before it
     perhaps = "perhaps " if confidence is Confidence.HINT else ""
     whom, are_ranks = _whom(cause), _are_ranks(cause)
     names = {CauseKind.HOST: "slower than all others" if are_ranks else "a slow host", CauseKind.LINK: "a slow link"}
@@ -330,7 +330,7 @@ def _accused(cause: Cause, hiding: Sequence[Cause], blame: Blame, unit: str, hos
 
 
 def _whom(cause: Cause) -> dict[str, object]:
-    """Return the cause, and the host, the link or the ranks that it is; of one rank no more."""
+    """Return the cause, and its host, link or ranks; for one rank only the cause."""
     which: dict[str, object] = {"cause": of_cause(cause).what}
     if cause.kind is CauseKind.LINK:
         return which | {"link": list(cause.ranks)}
@@ -340,13 +340,13 @@ def _whom(cause: Cause) -> dict[str, object]:
 
 
 def _in_turn(causes: Sequence[Cause], blame: Blame, unit: str) -> Iterator[Finding]:
-    """Yield what stalls of several ranks cost together: garbage collection, say, comes to one after another."""
+    """Yield the common cost of stalls that come to one rank after another, such as garbage collection."""
     stalls = [cause for cause in causes if cause.kind is CauseKind.RANK and cause.stalled > STALLS]
     if len(stalls) < _SEVERAL:
         return
     ranks = sorted(rank for cause in stalls for rank in cause.ranks)
     steps = sorted({step for cause in stalls for step in cause.stalls})
-    cost = sum(cause.cost for cause in stalls)  # each with those before it removed
+    cost = sum(cause.cost for cause in stalls)  # each after the earlier ones are removed
     percent = cost * 100 / blame.step_ns
     text = (
         f"stalls of ranks {listed(ranks)} cost {readable(cost, 'ns')} of a mean step together ({percent:.2g} %), in "
@@ -373,12 +373,12 @@ def _who(cause: Cause, hosts: _Hosts) -> str:
 
 
 def _are_ranks(cause: Cause) -> bool:
-    """Whether a cause is several ranks: no host, and no link."""
+    """Whether a cause is several ranks: neither a host nor a link."""
     return len(cause.ranks) > 1 and cause.kind is not CauseKind.LINK and cause.name in ("", listed(cause.ranks))
 
 
 def _why(cause: Cause, is_stall: bool, steps: Sequence[int], unit: str) -> str:
-    """Say what takes longer, and in how many of the steps it was longest."""
+    """Return which part takes longer, and the number of steps in which it was longest, in words."""
     what = cause.mainly
     long = readable(cause.in_stalls if is_stall else cause.takes[what], "ns")
     name, _ = cause.largest
@@ -406,12 +406,12 @@ def _why(cause: Cause, is_stall: bool, steps: Sequence[int], unit: str) -> str:
 
 
 def _mostly(kernel: str) -> str:
-    """Return which kernel takes longer where not all do alike."""
+    """Return the kernel that takes longer, in words, unless all do alike."""
     return f" (mostly {kernel_name(kernel).short})" if kernel else ""
 
 
 def comes_again(stalls: Sequence[int], last: int, noun: str = "step") -> str:
-    """Say whether a rank stalls again: it does where many stalls are equally far apart, up to the last step."""
+    """Return whether a rank stalls again, in words: it does if many stalls are equally spaced, up to the last step."""
     if not (again := _regular(stalls, last)):
         return f"whether it comes again is not known: seen in {_in_steps(stalls, noun)}"
     others = [step for step in stalls if step not in again]
@@ -420,9 +420,9 @@ def comes_again(stalls: Sequence[int], last: int, noun: str = "step") -> str:
 
 
 def _regular(stalls: Sequence[int], last: int) -> Sequence[int]:
-    """Return the most stalls that are equally far apart, up to the last step; each other one takes one more of them."""
+    """Return the most stalls that are equally spaced up to the last step; each other stall takes one more of them."""
     most: Sequence[int] = ()
-    for every in {after - before for before, after in pairwise(stalls)} - {1}:  # two of so many are neighbours
+    for every in {after - before for before, after in pairwise(stalls)} - {1}:  # of many stalls, two are neighbours
         for end in (step for step in stalls if last - step < every):
             back = takewhile(set(stalls).__contains__, range(end, stalls[0] - 1, -every))
             most = max(most, list(back)[::-1], key=len)
@@ -434,7 +434,7 @@ def _in_steps(steps: Sequence[int], noun: str) -> str:
 
 
 def spacing(steps: Sequence[int], fewest: int) -> int:
-    """Return how far apart steps are, all alike; 0: they are not, or fewer than `fewest`, or one follows another.
+    """Return the distance of equally spaced steps; 0: unequal, fewer than `fewest`, or next to each other.
 
     >>> spacing([1, 5, 9], 3), spacing([1, 5, 9], 4), spacing([5, 6, 7], 3)
     (4, 0, 0)
@@ -445,18 +445,18 @@ def spacing(steps: Sequence[int], fewest: int) -> int:
 
 
 def few_steps(steps: Sequence[int]) -> str:
-    """Return the numbers of steps as a sentence lists them."""
+    """Return the numbers of steps as a list in a sentence."""
     return ", ".join(map(str, steps[:_LISTED])) + (" …" if len(steps) > _LISTED else "")
 
 
 def ordinal(number: int) -> str:
-    """Return a number as words have it: `4th`."""
+    """Return an ordinal number in words: `4th`."""
     ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
     return f"{number}{ending}"
 
 
 def _lasting(cause: Cause, count: int, unit: str) -> str:
-    """Say whether a cause lasts, apart from what it cost."""
+    """Return whether a cause lasts, in words, whatever it cost."""
     if cause.since is not None and (cause.chance is None or cause.chance > LIKELY):
         return "it goes on to the last step; whether it lasts beyond that is not known"
     if cause.chance is None or cause.chance > LIKELY:
@@ -466,7 +466,7 @@ def _lasting(cause: Cause, count: int, unit: str) -> str:
 
 
 def _suspected(blame: Blame, pieces: Periods) -> str:
-    """Return who takes longest for itself, where what that costs is not known."""
+    """Return the suspect, in words: the rank with most excess, where its cost is not known."""
     if not blame.suspect:
         return ""
     why = _why(blame.suspect, blame.suspect.stalled > STALLS, blame.steps, pieces.unit)
@@ -475,7 +475,7 @@ def _suspected(blame: Blame, pieces: Periods) -> str:
 
 
 def _not_compared(blame: Blame) -> Iterator[str]:
-    """Yield which ranks do what no others do."""
+    """Yield the ranks whose work no other rank does, in words."""
     if alone := sorted(rank for rank, share in blame.compared.items() if share < _COMPARED):
         yield f"{_named(alone)} {'does' if len(alone) == 1 else 'do'} work that no other rank does"
 
@@ -486,7 +486,7 @@ def _coverage(blame: Blame) -> Iterator[str]:
 
 
 def _together(blame: Blame) -> Iterator[str]:
-    """Yield which ranks take longer together, where all that differs costs much and no rank alone does."""
+    """Yield the ranks that take longer together, in words, if all that differs costs much, but no rank alone."""
     is_much, lost = blame.lost_ns >= _MUCH * blame.step_ns, readable(blame.lost_ns, "ns")
     if blame.suspect and len(blame.together) > 1 and is_much:
         yield f"{_named(blame.together)} take longer, which together with all that differs costs {lost} of a step"
@@ -497,12 +497,12 @@ def _named(ranks: Sequence[int]) -> str:
 
 
 def came_last(groups: Sequence[Group], pieces: Periods, clocks: Clocks) -> dict[int, float]:
-    """Return rank -> in how many periods it came latest to collectives, on average; those that came so together share.
+    """Return rank -> number of periods in which it came latest to collectives, on average; equally late ranks share.
 
     Args:
         groups: channels of one communicator each.
         pieces: the steps.
-        clocks: which times of the ranks compare.
+        clocks: says which times of the ranks compare.
     """
     late = np.zeros((len(pieces), len(pieces.ranks)))
     column = {rank: number for number, rank in enumerate(pieces.ranks)}
@@ -525,7 +525,7 @@ def came_last(groups: Sequence[Group], pieces: Periods, clocks: Clocks) -> dict[
 
 
 def _inside(group: Group, pieces: Periods) -> Iterator[tuple[Ints, Ints]]:
-    """Yield numbers of the collectives of a group that are in a period, and in which."""
+    """Yield the numbers of the collectives of a group that are in a period, with the places of these periods."""
     step = max(1, _BLOCK // len(group))
     at = pieces.find(group[0].rank, group[0].start)
     numbers = (at >= 0).nonzero()[0]

@@ -1,6 +1,6 @@
-"""Who waits for whom in the collectives of groups, and the rows of the tables that say so.
+"""Who waits for whom in the collectives of groups, and the rows of the tables on this.
 
-It counts what is matched already, and never looks for partners.
+Counts collectives that are matched already, and never looks for partners.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from rocpd.summary.grouping import order_of
 
 
 class _Pairs(NamedTuple):
-    """Who waits and for whom, by number; in how many collectives, how long in all and at most [ns]."""
+    """Numbers of waiters and causes; number of collectives, total and longest wait of each pair [ns]."""
 
     waiter: Ints
     cause: Ints
@@ -45,15 +45,15 @@ _Moved = tuple[str | None, int | None, float | None, float | None]
 
 
 class _Listed(NamedTuple):
-    """Collectives of a group, of which rows are made once they are asked for: of a thousand ranks these are large.
+    """Collectives of a group; their rows are made only on demand: with a thousand ranks they are large.
 
     Args:
         group: the group.
-        numbers: which collectives.
-        last: number among `keys` of who came last; -1: several did.
-        keys: who they are.
-        classes: what their time went into.
-        sums: of their members all waiting, the longest, and the shortest and the longest time [ns].
+        numbers: numbers of the collectives.
+        last: place in `keys` of the member that came last; -1: several did.
+        keys: keys of the members.
+        classes: classes of the collectives by where their time goes.
+        sums: all waiting of the members, the longest wait, the shortest and the longest time [ns].
         moved: operation, bytes, algorithm and bus bandwidth [GB/s]; None where unknown.
     """
 
@@ -92,18 +92,17 @@ class Waiting:
     """Who waits for whom in the collectives of all groups, by rank, host, agent or stream.
 
     Args:
-        by: what is compared.
+        by: the compared division.
         ranks: the ranks by their numbers.
-        clocks: which times of the ranks compare.
-        blames: whether it is asked who waits for whom: of thousands of ranks that takes most of the memory.
+        clocks: says which times of the ranks compare.
+        blames: whether pairs of waiters and causes are wanted: with thousands of ranks they take most of the memory.
         listed: the collectives of the groups.
-        numbers: who -> its number.
-        pairs: of each group who waits and for whom, in how many collectives, how long in all and at most [ns]: of a
-            thousand ranks there are a million pairs, and groups share some.
-        took_part: in how many collectives each was.
-        last: how often it came last; those that came last together share one.
-        classes: class of collectives -> how many, how many kernels that count, the time of these, and what members
-            waited [ns].
+        numbers: key -> its number.
+        pairs: pairs of each group, kept apart as groups share some: with a thousand ranks there are a million.
+        took_part: number of collectives of each key.
+        last: number of times that each came last; those that came last together share one.
+        classes: class of collectives -> their number, number of counted kernels, time of these, and waiting of members
+            [ns].
     """
 
     by: By
@@ -118,7 +117,7 @@ class Waiting:
     classes: dict[str, Ints] = field(default_factory=dict)
 
     def add(self, group: Group, startup: int = 0) -> None:
-        """Add the collectives of a group; the first ones of its start-up are listed, but nobody is blamed for them."""
+        """Add the collectives of a group; the first ones, of start-up, are listed, but nobody is blamed for them."""
         keys: dict[Key, int] = {}
         who = [self._codes(member, keys) for member in group]
         for collectives in collectives_of(group, self.clocks):
@@ -129,13 +128,13 @@ class Waiting:
                 self._blame(collectives.arrivals.take(judged), codes[:, judged], list(keys))
 
     def _codes(self, member: Channel, keys: dict[Key, int]) -> Ints:
-        """Number what each kernel of a member counts for."""
+        """Return the number of the key that each kernel of a member counts for."""
         lanes = member.stream if self.by is By.STREAM else np.full(len(member), member.agent)
         rank = self.ranks[member.rank]
         return per_id(lanes, lambda lane: keys.setdefault(key_of(self.by, rank, lane), len(keys)))
 
     def _list(self, group: Group, collectives: Collectives, codes: Ints, keys: Sequence[Key]) -> None:
-        """Add collectives to the table, and what their time went into; `codes` are those of the members."""
+        """Add collectives to the table, and their time to its class; `codes`: key numbers of the members."""
         if not len(collectives.numbers):
             return
         waits, times = collectives.arrivals.waits, collectives.arrivals.times
@@ -151,16 +150,16 @@ class Waiting:
         self.listed.append(_Listed(group, collectives.numbers, last, tuple(keys), classes, sums, moved))
 
     def _blame(self, when: Arrivals, codes: Ints, keys: Sequence[Key]) -> None:
-        """Add who waits for whom; several members may count for one key."""
+        """Add the waits of pairs; several members may count for one key."""
         shape, shares = (len(keys), codes.shape[1]), when.shares
         at = (codes * shape[1] + np.arange(shape[1])).reshape(-1)
-        waits = np.where(shares > 0, 0, when.waits).reshape(-1)  # who came last waits for nobody: that is noise
+        waits = np.where(shares > 0, 0, when.waits).reshape(-1)  # the last member waits for nobody: its wait is noise
         sums = (np.bincount(at, values, math.prod(shape)) for values in (None, shares.reshape(-1), waits))
         members, shared, waited = (values.reshape(shape) for values in sums)
         most = np.zeros(shape, np.int64)
         np.maximum.at(most.reshape(-1), at, waits)
         is_there, is_last = members > 0, shared > 0
-        late = np.flatnonzero(is_last.any(1))  # few: a matrix of all by all does not fit where there are many
+        late = np.flatnonzero(is_last.any(1))  # few: a matrix of all by all would not fit into memory
         total, count = waited @ shared[late].T, (most > 0).astype(float) @ is_last[late].astype(float).T
         for code in np.flatnonzero(is_there.any(1)).tolist():
             self.took_part[keys[code]] += int(is_there[code].sum())
@@ -175,7 +174,7 @@ class Waiting:
 
     @functools.cached_property
     def _pairs(self) -> _Pairs:
-        """The pairs of all groups, each once, in the order in which they came."""
+        """The pairs of all groups, each once, in the order of their first occurrence."""
         joined = _Pairs(*map(np.concatenate, zip(_NO_PAIRS, *self.pairs, strict=True)))
         self.pairs.clear()
         pair = numbered(joined.waiter, joined.cause)
@@ -188,7 +187,7 @@ class Waiting:
         return _Pairs(joined.waiter[first], joined.cause[first], times[order], total[order].astype(float), most[order])
 
     def collective_rows(self) -> Iterator[Row]:
-        """Yield the rows of the table of collectives; those with most waiting come first."""
+        """Yield the rows of the table of collectives, the most waiting first."""
         yield from self._collective_rows
 
     @functools.cached_property
@@ -198,7 +197,7 @@ class Waiting:
         return sorted(rows, key=lambda row: (-row[at], row[0] or "", row[1], row[2]))
 
     def straggler_rows(self) -> list[Row]:
-        """Return who, collectives, times last, its share, wait caused, wait for others; who causes most comes first."""
+        """Return key, collectives, times last, its share, wait caused, wait for others; the most caused first."""
         pairs, size = self._pairs, len(self.numbers)
         caused, waited = (np.bincount(whose, pairs.total, size) for whose in (pairs.cause, pairs.waiter))
         of_all = [self.numbers[key] for key in self.took_part]
@@ -210,7 +209,7 @@ class Waiting:
         return sorted(rows, key=lambda row: (-row[-2], order_of(row[:-5])))
 
     def pair_rows(self) -> Iterator[Row]:
-        """Yield who waits, for whom, in how many collectives, how long in all and at most; the longest comes first."""
+        """Yield waiter, cause, number of collectives, total and longest wait; the longest total first."""
         pairs, keys = self._pairs, list(self.numbers)
         order = np.array(sorted(range(len(keys)), key=lambda number: order_of(keys[number])), np.int64)
         place = np.empty_like(order)
@@ -222,7 +221,7 @@ class Waiting:
 
 
 def whole(times: Collection[float]) -> list[int]:
-    """Round shares of times so that they add up to the whole, however that is divided.
+    """Return times rounded so that their sum is the rounded whole, however it is divided.
 
     >>> whole([0.5, 7.0, 0.25, 0.25]), whole([2 + 1 / 3] * 3)
     ([0, 7, 1, 0], [2, 3, 2])
@@ -233,19 +232,19 @@ def whole(times: Collection[float]) -> list[int]:
 
 
 def _only(is_last: Flags, codes: Ints) -> Ints:
-    """Return the code of the one that came last in each collective, -1 where several did or nobody."""
+    """Return the code of the only member that came last in each collective; -1 if several did, or none."""
     lowest = np.where(is_last, codes, np.iinfo(np.int64).max).min(0)
     highest = np.where(is_last, codes, -1).max(0)
     return np.where(lowest == highest, highest, -1)
 
 
 def _moved(group: Group, numbers: Ints, times: Ints) -> list[_Moved]:
-    """Return what collectives move.
+    """Return the data that collectives move.
 
     Args:
-        group: who takes part.
-        numbers: which collectives.
-        times: how long each took by itself [ns]; 0: not known.
+        group: the members.
+        numbers: numbers of the collectives.
+        times: own time of each [ns]; 0: not known.
     """
     moved: list[_Moved] = []
     for (operation, volume, factor), time in zip(moved_by(group, numbers), times.tolist(), strict=True):

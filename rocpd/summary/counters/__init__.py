@@ -1,1 +1,1 @@
-"""Hardware counters, metrics that are calculated from them, and values that were sampled."""
+"""Hardware counters, metrics that are calculated from them, and sampled values."""

@@ -1,8 +1,8 @@
 """Hardware counters per kernel: one row per kernel and counter, or a column per counter.
 
-Reads what was counted of the dispatches of a rank, as `rocpd.counters` takes it, and joins passes over ranks.
+Reads the counter values of the dispatches of a rank, in the form for `rocpd.counters`, and joins passes over ranks.
 
-What was counted: counters, passes, dispatches; and what to collect for the metrics of each panel.
+Also lists the coverage: counters, passes, dispatches; and the counters to collect for the metrics of each panel.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ _MEASURED = Fact("measured", 2, (Measured, Pass, CounterRows, Hardware))
 
 
 def measured(reader: RankReader, names: KernelNames = KernelNames.DISPLAY) -> Measured:
-    """Return what was counted in a rank: its dispatches with counter values, or all where none has any."""
+    """Return the counter values of a rank, with its dispatches that have some, or all where none has any."""
     return reader.once(_MEASURED.of(names.value), lambda: _measured(reader, names))
 
 
@@ -162,7 +162,7 @@ def _measured(reader: RankReader, names: KernelNames) -> Measured:
 
 
 def _pass_of(called: Mapping[int, str], durations: Floats | None, rows: Ints, pmc: Ints, value: Floats) -> Pass:
-    """Return counter values by counter; `rows` are those of the dispatches, `pmc` ids of counters."""
+    """Return values by counter; `rows`: places of their dispatches, `pmc`: ids of their counters."""
     groups = list(grouped([pmc]))
     named = rows_by_name((called.get(counter, "?"), rows[some], value[some]) for (counter,), some in groups)
     return Pass(named, durations, len(groups))
@@ -171,7 +171,7 @@ def _pass_of(called: Mapping[int, str], durations: Floats | None, rows: Ints, pm
 def _passes_in_file(
     values: tuple[Ints, Ints, Floats], called: Mapping[int, str], number: Ints, start: Ints, end: Ints
 ) -> Iterator[Pass]:
-    """Yield the passes of a program whose file holds all of them; one has no times where its values have none."""
+    """Yield the passes of a program whose file holds all of them; a pass without recorded times has none."""
     at, pmc, value = values
     for _, rows in sorted(grouped([number])):
         durations = np.full(int(at.max(initial=-1)) + 1, np.nan)
@@ -181,12 +181,12 @@ def _passes_in_file(
 
 
 def _known(sizes: Ints) -> Floats:
-    """Return sizes, NaN where they are unknown."""
+    """Return sizes, with NaN for unknown ones."""
     return np.where(sizes == NULL, np.nan, sizes)
 
 
 def _number(count: object) -> float:
-    """Return a count, NaN where it is unknown, or damaged."""
+    """Return a count, NaN if it is unknown or damaged."""
     return float(count) if isinstance(count, (int, float)) else np.nan
 
 
@@ -198,7 +198,7 @@ def _registers(reader: RankReader, kernels: Ints) -> dict[str, Floats]:
 
 
 def _hardware(reader: RankReader, agents: Ints) -> tuple[Ints, tuple[Hardware, ...]]:
-    """Return for each dispatch which kind of GPU ran it, and these kinds."""
+    """Return for each dispatch the number of the kind of its GPU, and these kinds."""
     ids, places = distinct(agents), numbered(agents)
     rows = [row for row in reader.rows(_AGENTS) if row[0] in ids]
     described = {number: hardware(str(name), json_object(text) or {}) for number, name, text in rows}
@@ -208,7 +208,7 @@ def _hardware(reader: RankReader, agents: Ints) -> tuple[Ints, tuple[Hardware, .
 
 
 def are_counted(reading: Reading) -> bool:
-    """Whether any counter of a kernel was collected in what is read."""
+    """Whether any counter of a kernel was collected in the selection."""
     return any(is_counted for _, is_counted in reading.with_passes().each(_is_counted))
 
 
@@ -225,13 +225,13 @@ def each_program(
     add_up: Callable[[Sequence[Answer]], Answer],
     needs_values: bool = False,
 ) -> tuple[RankAnswers[Answer | Measured | None], Iterator[tuple[Rank, Answer]]]:
-    """Return what is asked of each rank, and the answers: of each rank, and of the passes of each program together.
+    """Return the answers of ranks, and an iterator of the results: of each rank, and of all passes of each program.
 
     Args:
         reading: what to read.
         work: a module-level function or a `functools.partial` of one; it and what it returns can be pickled.
         add_up: makes one answer of several.
-        needs_values: ranks without counter values are left out.
+        needs_values: whether ranks without counter values are left out.
     """
     programs = reading.every_pass.job.programs
     in_passes = frozenset(number for program in programs for number in program)
@@ -244,7 +244,7 @@ def each_program(
 def _adding(
     reading: Reading, answers: RankAnswers[Answer], add_up: Callable[[Sequence[Answer]], Answer]
 ) -> RankAnswers[Answer]:
-    """Return answers that add up as they come, unless ranks are passes of a program, which are put together first."""
+    """Return answers that add up as they come, except for passes of a program, which are joined first."""
     return answers if reading.every_pass.job.programs else answers.adding(add_up)
 
 
@@ -258,7 +258,7 @@ def _programs(
     work: Callable[[Measured, Rank, Options], Answer],
     programs: Sequence[Sequence[int]],
 ) -> Iterator[tuple[Rank, Answer]]:
-    """Yield the answers of ranks, and then of programs, each by its first rank with an answer."""
+    """Yield the answers of ranks, then those of programs, each with its first rank that has an answer."""
     waiting: dict[int, tuple[Rank, Measured]] = {}
     for rank, answer in answers:
         if isinstance(answer, Measured):
@@ -298,7 +298,7 @@ def _cell_row(cell: MetricSums) -> Row:
 
 
 def _sum(values: Sequence[float]) -> float:
-    """Add up exactly; not a number when both infinities are among the values."""
+    """Add up exactly; the sum is not a number if both infinities are among the values."""
     try:
         return math.fsum(values)
     except (ValueError, OverflowError):
@@ -339,9 +339,9 @@ def _counted_in_all(answers: Sequence[_OfRank]) -> _OfRank:
 def _counted_once(
     reading: Reading, answers: Iterable[tuple[Rank, _OfRank]], units: dict[str | None, str]
 ) -> Iterator[tuple[Rank, dict[Key, _Cells]]]:
-    """Yield the values of each rank; of passes of one program each counter is of the first pass that counted it.
+    """Yield the values of each rank; of passes of one program, a counter has the values of the first pass that has it.
 
-    `units` gets the unit of each counter.
+    `units` is filled with the unit of each counter.
     """
     programs = reading.every_pass.job.programs
     first = {number: program[0] for program in programs for number in program}
@@ -408,18 +408,18 @@ _Covered = dict[tuple[str, str], grouping.Sums]
 """Counter and architecture -> most values of a dispatch, dispatches with a value, dispatches with any counter."""
 
 _Passes = dict[tuple[str, str], dict[int, int]]
-"""Counter and architecture -> passes that have it, from 1, and how often that is."""
+"""Counter and architecture -> passes that have it, from 1, and how many times."""
 
 _Times = dict[str | None, grouping.Sums]
-"""Kernel -> passes, dispatches; sums of their times in the fastest and the slowest pass [ns] and of how far the times
-of one differ [%]; dispatches that not all passes have."""
+"""Kernel -> passes, dispatches; sums of their times in the fastest and the slowest pass [ns], and of the spread of each
+dispatch over passes [%]; dispatches that not all passes have."""
 
 
 def collected(reading: Reading) -> Tables:
-    """Return what was counted.
+    """Return the coverage of counters.
 
     Raises:
-        RocpdError: nothing was.
+        RocpdError: nothing was counted.
     """
     answers, programs = each_program(reading, _of_program, grouping.parts_added)
     yield answers
@@ -442,7 +442,7 @@ _NOT_COUNTED = "counter values of kernels", "rocprofv3 --pmc collects them"
 
 
 def not_counted() -> RocpdError:
-    """Return the error that says that there are no values."""
+    """Return the error that there are no counter values."""
     return grouping.nothing(*_NOT_COUNTED)
 
 
@@ -456,7 +456,7 @@ def _of_program(counted: Measured, _rank: Rank, _options: Options) -> tuple[_Cov
                 of_kind = counted.gpus == kind
                 if dispatches := int(np.count_nonzero(instances[of_kind])):
                     coverage = grouping.Largest(instances[of_kind].max()), dispatches, int(np.count_nonzero(of_kind))
-                    known = covered.get((name, gpu.name), coverage)  # by another pass, of the same dispatches
+                    known = covered.get((name, gpu.name), coverage)  # of another pass of the same dispatches
                     most, with_value = map(max, known[:2], coverage[:2])
                     covered[name, gpu.name] = grouping.Sums((most, with_value, known[2]))
                     passes.setdefault((name, gpu.name), {})[number] = 1

@@ -33,8 +33,8 @@ from rocpd.summary.reading import DIVISIONS, Reading, Tables
 from rocpd.summary.result import Field, Summary, by_name, table_of
 from rocpd.summary.run import columns_of, divided_by, division, planned, run_planned
 
-_DIFFERENT = 0.05  # means of ratios and ratios of sums that differ by more say different things
-_LONGER, _SHORTER = 1.1, 0.25  # counted cycles by those that the highest clock allows
+_DIFFERENT = 0.05  # relative difference from which on means of ratios and ratios of sums are both shown
+_LONGER, _SHORTER = 1.1, 0.25  # counted cycles divided by those at the highest clock
 
 FIELDS = (
     Field("kernel", "", "kernel; NULL: every one", is_kernel=True),
@@ -68,7 +68,7 @@ _CONTENTS = table_of(
     Field("missing", "", "counters that were not collected, and unknown constants of the GPU", True),
 )
 
-_FEW = 5  # kernels that get a sentence
+_FEW = 5  # kernels that have a sentence each
 
 TABLES = by_name(
     _CONTENTS,
@@ -129,7 +129,7 @@ TABLES = by_name(
 )
 
 MetricKey: TypeAlias = tuple[str, str]
-"""Number of the table, and the metric's name."""
+"""Number of the table, and name of the metric."""
 
 GroupKey: TypeAlias = tuple[Key, "str | None", str]
 """Division, kernel, architecture."""
@@ -142,11 +142,11 @@ class KernelMetrics:
     """Metrics of one kernel in one division, on one kind of GPU; two of them add up.
 
     Args:
-        time: of its dispatches [ns].
-        sums: of each metric that was calculated.
-        lacking: each other metric -> the counters that were not collected; most lack some.
-        peaks: of each metric that has one, as far as it is known.
-        constants: of the GPU, for what is shown of a mean.
+        time: time of its dispatches [ns].
+        sums: sums of each metric that was calculated.
+        lacking: each other metric -> the counters that were not collected; most metrics lack some.
+        peaks: peak of each metric that has one, as far as it is known.
+        constants: constants of the GPU, for values derived from a mean.
     """
 
     time: float
@@ -178,7 +178,7 @@ class KernelMetrics:
 def _kernel_metrics(
     time: float, sums: Mapping[MetricKey, MetricSums], *columns: tuple[tuple[Any, Any], ...]
 ) -> KernelMetrics:
-    """Return metrics with the same objects for what the kernels of all ranks have alike."""
+    """Return metrics that share equal objects with those of other ranks."""
     return KernelMetrics(time, sums, *map(_shared, columns))
 
 
@@ -191,7 +191,7 @@ KernelGroups: TypeAlias = dict[GroupKey, KernelMetrics]
 
 
 def nothing_known(is_counted: bool) -> RocpdError:
-    """Return the error that says why nothing can be calculated: no values, or values of GPUs that are not known."""
+    """Return the error that nothing can be calculated: for lack of values, or of known GPUs."""
     if is_counted:
         gpus = "those of gfx908, gfx90a, gfx940 to gfx942 and gfx950 are"
         return RocpdError("no kernels on GPUs whose counters are known", gpus)
@@ -235,7 +235,7 @@ def _of_gpu(
 def divided(
     counted: Measured, chosen: Ints, by: By | None, has_kernels: bool = True
 ) -> Iterator[tuple[tuple[int, ...], Ints]]:
-    """Yield kernel (-1: every one) and lane of a division, and the places in `chosen` of their dispatches."""
+    """Yield kernel (-1: all) and lane of a division, with the places of their dispatches in `chosen`."""
     kernels = counted.kernels[chosen] if has_kernels else np.full(len(chosen), -1)
     lanes = {By.AGENT: counted.agents, By.DISPATCH: counted.numbers}
     return grouped([kernels, *(lane[chosen] for lane_of, lane in lanes.items() if lane_of is by)])
@@ -243,7 +243,7 @@ def divided(
 
 @frozen
 class _Panel:
-    """A panel of one kind of GPU, and what is asked of it."""
+    """A panel of one kind of GPU, with the options for it."""
 
     name: str
     kind: str
@@ -256,7 +256,7 @@ class _Panel:
     def rows(
         self, kernel: str | None, metrics: KernelMetrics, unmeasured: frozenset[MetricKey], has_values: bool = True
     ) -> Iterator[Row]:
-        """Yield the metrics that some kernel has, or else those that none has."""
+        """Yield the metrics that at least one kernel has; without `has_values`, those that none has."""
         for table, metric in self.metrics():
             if ((table.id, metric.name) in unmeasured) is not has_values:
                 yield self._row(kernel, table, metric, metrics)
@@ -273,7 +273,7 @@ class _Panel:
         return (kernel, f"{table.id} {table.name}", metric.name, *values, " ".join(sums.missing) or None, _note(sums))
 
     def _of_sums(self, metric: CounterMetric, sums: MetricSums) -> float | None:
-        """Return the value of all dispatches together, where it says something else than their mean."""
+        """Return the value of all dispatches together, if it differs from their mean."""
         known, mean = architecture(self.kind), sums.mean
         if metric.of_mean or not known or mean is None:
             return None
@@ -282,7 +282,7 @@ class _Panel:
 
 
 def panels(reading: Reading) -> Tables:
-    """Return what each panel has, and the panels; metrics that no kernel has come last in these, once.
+    """Return the contents of all panels, and the panels; each has metrics that no kernel has last, and only once.
 
     Raises:
         RocpdError: no kernels, or none on an architecture that is known.
@@ -313,7 +313,7 @@ def panels(reading: Reading) -> Tables:
 
 
 def _unmeasured(kernels: Sequence[KernelMetrics]) -> frozenset[MetricKey]:
-    """Return the metrics for which something is missing with every kernel."""
+    """Return the metrics that lack something for every kernel."""
     keys = *kernels[0].sums, *kernels[0].lacking
     return frozenset(key for key in keys if all(metrics.of(key).missing for metrics in kernels))
 
@@ -333,7 +333,7 @@ def _contents(
 
 
 def _shown(metric: CounterMetric, sums: MetricSums, constants: Mapping[str, float]) -> float | None:
-    """Return the mean of dispatches, or what is shown of it."""
+    """Return the mean of dispatches, or the value derived from it."""
     mean = sums.mean
     if mean is None or metric.of_mean is None:
         return mean
@@ -353,7 +353,7 @@ def _note(sums: MetricSums) -> str | None:
 
 
 _Rows = dict[tuple[Key, "str | None", str], Sums]
-"""Division, kernel and counter -> what was calculated, and what was collected."""
+"""Division, kernel and counter -> calculated values, and collected values."""
 
 _Formulas = dict[tuple[Key, "str | None", str], tuple[str, str]]
 _Missing = dict[tuple[str, str], tuple[str, str]]
@@ -386,7 +386,7 @@ _Derived = tuple[_Rows, _Formulas, _Missing]
 
 
 def _of_programs(every: Sequence[_Derived]) -> _Derived:
-    """Return the answers of several as one; a formula is that of the first that has it."""
+    """Return several answers as one; each formula is that of the first answer that has it."""
     formulas: _Formulas = {}
     missing: _Missing = {}
     for _, formulas_in_rank, missing_in_rank in every:
@@ -417,11 +417,11 @@ def _of_program(counted: Measured, rank: Rank, options: Options) -> _Derived:
 
 
 def roofline(reading: Reading) -> Tables:
-    """Return where kernels are.
+    """Return the places of kernels in the roofline.
 
     Raises:
         RocpdError: operations or bytes of no kernel were counted.
-        UsageError: the file of measured rates has none.
+        UsageError: the file of measured rates has none in it.
     """
     roofs = _measured(reading.options.roofs)
     answers, programs = each_program(reading, _of_roofline, parts_added, needs_values=True)
@@ -453,7 +453,7 @@ def _measured(path: Path | None) -> dict[str, float]:
 
 
 def _kernel(metrics: KernelMetrics, roofs: Mapping[str, float]) -> MeasuredKernel | None:
-    """Return what was counted of a kernel; None: no operations, or no bytes, or no time."""
+    """Return the counted values of a kernel; None: no operations, no bytes, or no time."""
     time = metrics.of((TABLE, "time")).mean
     floats, integers, traffic = (
         {name: mean for name in names if (mean := _mean(metrics, name)) is not None}
@@ -480,7 +480,7 @@ def _rows(key: GroupKey, kernel: MeasuredKernel, metrics: KernelMetrics, source:
         for which in (*kernel.operations, *kernel.traffic)
         if which in LESS and not metrics.of((TABLE, which)).count
     ]
-    notes = [f"{', '.join(less)} taken"] if less else []  # first: narrow tables leave out the middle of a note
+    notes = [f"{', '.join(less)} taken"] if less else []  # first, as narrow tables leave out the middle of a note
     notes += [f"not counted: {', '.join(absent)}"] if absent else []
     dispatches = metrics.of((TABLE, "time")).count
     for level in kernel.traffic:
@@ -495,7 +495,7 @@ def _rows(key: GroupKey, kernel: MeasuredKernel, metrics: KernelMetrics, source:
 
 
 _KernelTimes = Mapping["str | None", int]
-"""Kernel -> time of its dispatches, with and without counters [ns]."""
+"""Kernel -> time of its dispatches, with or without counters [ns]."""
 
 
 def _of_roofline(counted: Measured, rank: Rank, options: Options) -> tuple[KernelGroups, _KernelTimes]:
@@ -505,7 +505,7 @@ def _of_roofline(counted: Measured, rank: Rank, options: Options) -> tuple[Kerne
 def _not_placed(
     times: _KernelTimes, placed: Mapping[GroupKey, MeasuredKernel], categories: Categories
 ) -> Iterator[Finding]:
-    """Yield which of the computing kernels with most time have no counters that place them."""
+    """Yield a finding on the longest computing kernels that lack the counters to place them."""
     computing = (name for name in times if not is_communication(categories.of(name)))
     first = sorted(computing, key=lambda name: -times[name])[:_FEW]
     known = {name for _, name, _ in placed}
@@ -561,7 +561,7 @@ _COLUMNS = tuple(column.name for column in _TABLE.columns)
 
 
 def _metrics(session: Federation, given: Given) -> Iterator[Row]:
-    """Yield the rows of `metrics`; none, and a note, where no counters were collected."""
+    """Yield the rows of `metrics`; none, but a note, if no counters were collected."""
     panel = given.get("panel")
     names = [name for name in (*PANELS, _DERIVED) if panel in (None, name)]
     reading = Reading(session, Options(division(given), per=Per(str(given["counted_per"]))))

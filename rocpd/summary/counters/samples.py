@@ -1,11 +1,10 @@
-"""Values that were sampled while the job ran: clocks, power, temperature, memory of GPUs and processes.
+"""Values sampled while the job ran: clocks, power, temperature, memory of GPUs and processes.
 
-Whether kernels take longer while the clock of their GPU is lower: rank correlation of durations and samples.
+Also whether kernels take longer while the clock of their GPU is lower, by rank correlation of durations and samples;
+and the samples of a GPU while each kernel ran on it: power, clock, temperature, and the energy of kernels.
 
-What was sampled of a GPU while each kernel ran on it: power, clock, temperature; and the energy that kernels took.
-
-A sample stands for the time until the next one, in which many kernels may run: means weigh each by how long the kernel
-ran in it. Energy counts where one kernel took most of that time.
+A sample stands for the time until the next one, in which many kernels may run: means weigh each sample by the time that
+the kernel ran in it. Energy counts where one kernel took most of that time.
 """
 
 from __future__ import annotations
@@ -33,9 +32,9 @@ from rocpd.summary.reading import AGENT, RANK, Reading, Tables
 from rocpd.summary.result import Field, Summary, by_name, table_of
 
 CLOCK = re.compile(r"gfx.?clock|gfxclk|sclk", re.IGNORECASE)
-"""Names of what samples the clock of the compute units."""
+"""Names of samples of the clock of the compute units."""
 
-_MOST = 0.5  # of the time for which a sample stands: then its power is that of the kernel
+_MOST = 0.5  # share of a sample's time that a kernel takes for the power to count as its own
 _RUN = ("name", "agent", "start", "end")
 _SAMPLES = Select(statement("sampled_values"), ("pmc", "at", "until"), ("value",))
 _SAMPLED_OF = "SELECT id, name, units, agent_id FROM rocpd_info_pmc"
@@ -87,11 +86,11 @@ _COLUMNS = ("agent", "name", *GRID, "start", "end")
 
 
 def _clock_effect(reading: RankReading, agent: int, clock: HeldValues) -> tuple[float, int] | None:
-    """Return how the hottest kernel of an agent, on its most common grid, goes with its clock.
+    """Return the correlation of the hottest kernel of an agent, on its most common grid, with its clock.
 
     Returns:
-        Spearman's rank correlation of the median duration with the clock, sample by sample: -1: it always takes longer
-        when the clock is lower; and samples of the clock in which the kernel ran. None where one does not change.
+        Spearman's rank correlation of the median duration with the clock, sample by sample: at -1 the kernel always
+        takes longer when the clock is lower; and the number of samples in which it ran. None if either is constant.
     """
     of_agent, *shape, start, end = timed_columns(reading, "rocpd_kernel_dispatch", "kernels", _COLUMNS)
     rows = (of_agent == agent).nonzero()[0]
@@ -128,7 +127,7 @@ def _ranks(values: Floats) -> Floats:
 
 
 class HeldValues(NamedTuple):
-    """Sampled values in the order of their times: when each was taken, until when it holds [ns], and what it is."""
+    """Sampled values in order of time: when each was taken, until when it holds [ns], and the value."""
 
     at: Ints
     until: Ints
@@ -139,11 +138,11 @@ class HeldValues(NamedTuple):
         """Return the values of a counter.
 
         Args:
-            at, until, value: time, until when it holds where that was recorded, else NULL: until the next one [ns]; and
-                the value.
-            last: end of the part of the rank that counts; None: all does [ns].
-            adds_up: values add up what was before; then it is by how much they grow in a second, each until the next
-                one; where they start anew, nothing.
+            at, until, value: time of each value; its recorded end, `NULL` for the time of the next value [ns]; and the
+                value.
+            last: end of the part of the rank that counts [ns]; None: all counts.
+            adds_up: whether values accumulate: they are replaced by their growth per second, each until the next one;
+                none where they start anew.
         """
         until = np.where(until == NULL, np.append(at[1:], at[-1:]), until)
         if adds_up:
@@ -155,7 +154,7 @@ class HeldValues(NamedTuple):
 
 
 class _Series(NamedTuple):
-    """Values of one counter, how many were left out, how kernels go with it; by step mean, time [ns] and share [%]."""
+    """Values of one counter, number left out, by step mean, time [ns] and share [%]; correlation of kernels with it."""
 
     values: HeldValues
     left_out: int
@@ -164,10 +163,10 @@ class _Series(NamedTuple):
 
 
 def samples(reading: Reading) -> Tables:
-    """Return what was sampled.
+    """Return the sampled values.
 
     Raises:
-        RocpdError: nothing was.
+        RocpdError: nothing was sampled.
     """
     values: dict[Key, _Series] = {}
     step, has_steps = is_step(reading.options.step_marker), reading.wants("step-samples")
@@ -204,7 +203,7 @@ _SAMPLED = Fact("sampled", 1, (_Series, HeldValues))
 def _read_samples(
     reading: RankReading, steady: RankTime | None, step: re.Pattern[str], has_steps: bool
 ) -> dict[Key, _Series]:
-    """Return the values of each counter in the order of their times, with what steps and kernels have of them."""
+    """Return the values of each counter in order of time, with their means in steps and the correlation of kernels."""
     steps = step_times(read_ranges(reading.reader).every, step) if has_steps else {}
     held, left_out = held_values(reading, steady)
     clocks = {
@@ -220,9 +219,9 @@ def _read_samples(
 
 
 def held_values(reading: RankReading, steady: RankTime | None) -> tuple[dict[Key, HeldValues], Counter[Key]]:
-    """Return the values of each counter in the order of their times, and how many were left out.
+    """Return the values of each counter in order of time, and the number of values left out.
 
-    The key is rank, agent, name and unit. Of a counter that adds up what was before the values are its rates.
+    The key is rank, agent, name and unit. A counter that accumulates has rates as its values.
     """
     base = reading.window.base
     last = steady.end if steady else base[1] if base else None
@@ -242,7 +241,7 @@ def held_values(reading: RankReading, steady: RankTime | None) -> tuple[dict[Key
         inside, after = rows[~is_after & ~is_none], rows[is_after & ~is_none]
         left_out[key] += int(np.count_nonzero(~is_after & is_none))
         holds = until[inside]
-        if len(holds) and len(after) and holds[-1] == NULL:  # it holds until this one
+        if len(holds) and len(after) and holds[-1] == NULL:  # the last value holds until the next one
             holds[-1] = at[after[0]]
         if not is_after.all():
             values[key] = HeldValues.of(at[inside], holds, value[inside], last, adds_up(as_text(key[2])))
@@ -250,14 +249,14 @@ def held_values(reading: RankReading, steady: RankTime | None) -> tuple[dict[Key
 
 
 def _key(rank: int, name: object, units: object, agent: object) -> tuple[Key, str | None]:
-    """Return what values of a name are counted by, and their unit as it is meant."""
+    """Return the key of values of a name, and the unit that they are meant in."""
     text, lane = as_text(name), number(agent)
     unit = meant_unit(text, as_text(units))
     return (rank, None if lane == NULL else lane, text, f"{unit or '1'}/s" if adds_up(text) else unit), unit
 
 
 def _means_in_steps(values: HeldValues, steps: Mapping[int, tuple[int, int]]) -> dict[int, tuple[float, int, float]]:
-    """Return the mean over time of the steps in which a value holds, that time [ns], and its share of the step [%]."""
+    """Return for each step the mean over the time in which a value holds, that time [ns], and its share [%]."""
     at, until, value = values
     if not (len(at) and steps):
         return {}
@@ -273,11 +272,11 @@ def _means_in_steps(values: HeldValues, steps: Mapping[int, tuple[int, int]]) ->
 
 
 _Sums = dict[Key, Sums]
-"""Kernel, name and unit -> value by time, time [ns], and both where the kernel takes most of the time of the sample."""
+"""Kernel, name, unit -> sum of value by time; time [ns]; and both for samples whose time the kernel mostly takes."""
 
 
 def kernel_samples(reading: Reading) -> Tables:
-    """Return what was sampled while kernels ran.
+    """Return the values sampled while kernels ran.
 
     Raises:
         RocpdError: nothing was sampled of a GPU while a kernel ran on it.
@@ -312,7 +311,7 @@ def _read_kernels(reading: RankReading, steady: RankTime | None) -> dict[Key, _S
 
 
 def _sums(runs: Union, values: HeldValues) -> Sums:
-    """Return what was sampled in some times that do not overlap."""
+    """Return the sums of the samples in some times that do not overlap."""
     until = np.minimum(values.until, np.append(values.at[1:], np.iinfo(np.int64).max))
     busy = (covered(runs, until) - covered(runs, values.at)).astype(np.float64)
     is_most = busy >= _MOST * np.maximum(until - values.at, 1)

@@ -1,12 +1,12 @@
 """Calls and ranges, by path or by name, with their CPU time and the GPU time that they launched; and flame graphs.
 
-Inclusive GPU time of a region is the sum of the durations of the operations that it launched, directly and through
-regions inside it. --by agent or stream divides it by where it was spent; rows of NULL have CPU time, and GPU time of no
-known one. By name, a function that runs inside itself counts its time once: that of the outermost.
+The GPU time of a region, inclusive, is the sum of the durations of the operations that it launched, directly and
+through regions inside it. --by agent or stream divides it by where it was spent; rows with NULL have CPU time, and the
+GPU time of no known agent or stream. By name, a function that runs inside itself counts its time once: the outermost.
 
-A range is inside the one that started last of those that contain it as a whole. So ranges that only touch are
-neighbours, a range without length belongs to what is open around it, of equal ranges the one with the lower correlation
-id is outside, and two ranges of which neither contains the other stand side by side: each keeps its own time.
+A range is inside the latest-started range that contains all of it. So ranges that only touch are neighbours, a range
+without length belongs to the range open around it, of equal ranges the one with the lower correlation id is outside,
+and two ranges of which neither contains the other stand side by side: each keeps its own time.
 """
 
 from __future__ import annotations
@@ -73,12 +73,12 @@ TABLES = by_name(
 
 
 class CallTree:
-    """Ranges by path: the names of those around them, then their own.
+    """Ranges by path: the names of the ranges around them, then their own.
 
     Attributes:
-        paths: row of the path above (-1: none) and name -> row; in the order in which they came.
-        sums: of each row its ranges; their time, that outside of ranges inside them, and that of the operations that
-            they launched themselves [ns].
+        paths: row of the path above (-1: none) and name -> row; in the order of their first occurrence.
+        sums: for each row, the number of its ranges; their time, the part outside of ranges inside them, and the time
+            of the operations that they launched themselves [ns].
     """
 
     def __init__(self, above: Sequence[int] = (), name: Sequence[int] = (), *sums: Sequence[int]) -> None:
@@ -86,11 +86,11 @@ class CallTree:
         self.sums: list[Sequence[int]] = [*zip(*sums, strict=True)]
 
     def parts(self) -> tuple[list[int], ...]:
-        """Return what makes an equal one: columns, which are kept in a tenth of the bytes of rows."""
+        """Return the arguments that make an equal one, as columns, which take a tenth of the bytes of rows."""
         return tuple(map(list, (*zip(*self.paths, strict=True), *zip(*self.sums, strict=True))))
 
     def add(self, above: int, name: int, values: Sequence[int]) -> int:
-        """Add what ranges of a path have to its sums, and return its row."""
+        """Add the values of ranges of a path to its sums, and return its row."""
         sums = self.sums
         row = self.paths.setdefault((above, name), len(sums))
         if row == len(sums):
@@ -100,13 +100,13 @@ class CallTree:
         return row
 
     def graft(self, other: CallTree, codes: Sequence[int]) -> None:
-        """Add another tree; `codes` are the numbers of its names here."""
+        """Add another tree; `codes`: numbers of its names in this tree."""
         rows: list[int] = []
         for (above, name), values in zip(other.paths, other.sums, strict=True):
             rows.append(self.add(rows[above] if above >= 0 else -1, codes[name], values))
 
     def walk(self, order: Callable[[int], Any] | None = None) -> Iterator[int]:
-        """Yield all rows, each after the one above it; siblings in the order of a sort key, else as they came."""
+        """Yield all rows, each after the one above it; siblings by a sort key, else in the order of their rows."""
         below = by_key((above, row) for row, (above, _) in enumerate(self.paths))
         waiting = [-1]
         while waiting:
@@ -116,7 +116,7 @@ class CallTree:
             waiting += sorted(below.get(row, ()), key=order)[::-1]
 
     def inclusive_gpu(self) -> list[int]:
-        """Return for each row the time of the operations launched by it and by those below [ns]."""
+        """Return for each row the time of the operations launched by it and by the rows below [ns]."""
         times = [gpu for *_, gpu in self.sums]
         for row, (above, _) in reversed([*enumerate(self.paths)]):
             if above >= 0:
@@ -124,10 +124,10 @@ class CallTree:
         return times
 
     def launching(self, launched: Mapping[int, int]) -> CallTree:
-        """Return the part that launched operations, directly or below; times are those of the operations.
+        """Return the part of the tree that launched operations, directly or below, with the times of these operations.
 
         Args:
-            launched: row -> time of the operations that it launched itself [ns], for those that launched some.
+            launched: row -> time of the operations that it launched itself [ns], for rows that launched some.
         """
         paths, part, numbers = [*self.paths], CallTree(), {-1: -1}
         times: Counter[int] = Counter()
@@ -142,7 +142,7 @@ class CallTree:
 
 
 def calls(reading: Reading) -> Tables:
-    """Return the tree as a table, from the top down; or regions by name, wherever they lie.
+    """Return the tree as a table, from the top down; or regions by name, wherever they are.
 
     Raises:
         RocpdError: there are no regions.
@@ -158,7 +158,7 @@ def calls(reading: Reading) -> Tables:
 
 
 def is_lane(reading: Reading, key: Key) -> bool:
-    """Whether a tree is that of an agent or stream: its times are those of what was launched there."""
+    """Whether a tree is that of an agent or stream: its times are those of the operations there."""
     return reading.by in LANES and key[-1] is not None
 
 
@@ -178,7 +178,7 @@ def grown(reading: Reading, answers: Iterable[tuple[Rank, RankTrees]]) -> RankTr
 
 
 class RankTrees(NamedTuple):
-    """The share of one rank: names, trees by division, operations, and how many of them no region launched."""
+    """The answer of one rank: names, trees by division, number of operations, and of those that no region launched."""
 
     names: list[str | None]
     trees: dict[Key, CallTree]
@@ -201,7 +201,7 @@ _TREES = Fact("call trees", 2, (RankTrees, CallTree))
 
 
 def _read_trees(reading: RankReading) -> RankTrees:
-    """Return the trees of one rank: of all regions, and by agent or stream of those that launched something there."""
+    """Return the trees of one rank: of all regions, and for each agent or stream of the regions that launched there."""
     regions, names = read_regions(reading)
     ops = read_ops(reading, OperationNames(), stacks=True)
     launcher = launching_regions(regions.stack, regions.start, regions.end, ops.stack)
@@ -213,7 +213,7 @@ def _read_trees(reading: RankReading) -> RankTrees:
     np.add.at(gpu, launcher[chosen], ops.duration[chosen])
     trees, rows = _grown(reading, regions, gpu)
     if has_lanes:
-        (tree,) = trees.values()  # nested once, however many lanes there are
+        (tree,) = trees.values()  # built once, however many lanes there are
         for (number,), of_lane in grouped([lane]):
             launched: Counter[int] = Counter()
             for region, time in zip(launcher[of_lane].tolist(), ops.duration[of_lane].tolist(), strict=True):
@@ -224,7 +224,7 @@ def _read_trees(reading: RankReading) -> RankTrees:
 
 
 def _grown(reading: RankReading, regions: RankRegions, gpu: Ints) -> tuple[dict[Key, CallTree], Ints]:
-    """Return trees of all regions, each of which launched `gpu` ns, and the row of each region in its tree."""
+    """Return trees of all regions, with `gpu`: time that each launched [ns]; and the row of each region in its tree."""
     around = nest_times(regions.start, regions.end, regions.thread).around
     length, own_time = regions.end - regions.start, own_times(regions.start, regions.end, around)
     threads, which = different(regions.thread)
@@ -239,7 +239,7 @@ def _grown(reading: RankReading, regions: RankRegions, gpu: Ints) -> tuple[dict[
     above = np.where(around[head] >= 0, path[around[head]], -1)
     trees, row_of = {}, path
     for (number,), rows in grouped([tree[head]]):
-        first = int(rows[0])  # its paths stand together
+        first = int(rows[0])  # the paths of a tree stand together
         outer = np.maximum(above[rows] - first, -1)
         columns = (outer, regions.name[head[rows]], *sums[:, rows])
         trees[keys[number] if has_trees else reading.key(NULL)] = CallTree(*(column.tolist() for column in columns))
@@ -248,7 +248,7 @@ def _grown(reading: RankReading, regions: RankRegions, gpu: Ints) -> tuple[dict[
 
 
 def _paths(around: Ints, tree: Ints, name: Ints, thread: Ints) -> tuple[Ints, Ints]:
-    """Return the path of each region, numbered as they come thread by thread, and the first region of each path."""
+    """Return the path of each region, numbered by first occurrence thread by thread, and the first region of each."""
     depth, path, count = depths(around), np.zeros(len(around), np.int64), 0
     for _, rows in grouped([depth]):
         outer = around[rows]
@@ -280,7 +280,7 @@ def _rows(key: Key, tree: CallTree, names: list[str | None], is_lane: bool) -> I
 
 
 def functions(reading: Reading, name: str = "functions") -> Tables:
-    """Return regions by name; the table is called `name`.
+    """Return regions by name, in a table called `name`.
 
     Raises:
         RocpdError: there are no regions.
@@ -290,7 +290,7 @@ def functions(reading: Reading, name: str = "functions") -> Tables:
     sums: dict[Key, dict[int, Sums]] = {}
     lanes: dict[Key, bool] = {}
     for key, tree in trees.items():
-        merged = key[:1] if reading.by is By.RANK else key  # by rank the trees of threads are apart
+        merged = key[:1] if reading.by is By.RANK else key  # by rank, each thread has a tree
         lanes[merged] = is_lane(reading, key)
         _add(sums.setdefault(merged, {}), tree)
     rows = [row for key, of_key in in_order(sums) for row in _function_rows(key, of_key, names, lanes[key])]
@@ -299,8 +299,8 @@ def functions(reading: Reading, name: str = "functions") -> Tables:
 
 
 def _add(sums: dict[int, Sums], tree: CallTree) -> None:
-    """Add the paths of a tree to the sums of their names: calls, and times [ns], on the CPU, then on the GPU."""
-    inside: list[frozenset[int]] = []  # names above a row, and its own
+    """Add the paths of a tree to the sums of their names: calls, then times on the CPU, then on the GPU [ns]."""
+    inside: list[frozenset[int]] = []  # names of a row and of the rows above it
     rows = zip(tree.paths, tree.sums, tree.inclusive_gpu(), strict=True)
     for (above, name), (calls, cpu, cpu_self, gpu_self), gpu in rows:
         around = inside[above] if above >= 0 else frozenset()
@@ -321,16 +321,16 @@ def _function_rows(key: Key, sums: Mapping[int, Sums], texts: list[str | None], 
 _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 _CPU, _GPU = "CPU", "GPU"
 SAMPLES = "samples"
-"""The unit of profiles that have no times."""
+"""The unit of profiles without times."""
 
 
 class FlameProfile(NamedTuple):
     """One flame graph.
 
     Args:
-        labels: whose it is; the frames below all others in folded stacks.
-        unit: of whose time the stacks have some [ns]: CPU or GPU; or `SAMPLES`, which they have instead.
-        stacks: frames, the outermost first, and what they have of their own.
+        labels: labels of its division; the lowest frames in folded stacks.
+        unit: kind of the stacks' time: CPU or GPU [ns]; or `SAMPLES`, if they count samples instead.
+        stacks: frames, the outermost first, and the own value of each stack.
     """
 
     labels: list[str]
@@ -339,16 +339,16 @@ class FlameProfile(NamedTuple):
 
 
 Profiles: TypeAlias = Callable[[Reading], Iterator[FlameProfile]]
-"""Of an analysis; those with the same labels come one after the other."""
+"""Profiles of an analysis; those with the same labels come one after the other."""
 
 Charts: TypeAlias = Callable[[Reading], Iterator[Flames]]
-"""Of an analysis."""
+"""Charts of an analysis."""
 
 
 def folded_of(profiles: Profiles, reading: Reading) -> Iterator[str]:
-    """Yield one line per stack that has something of its own, as flamegraph.pl and similar tools read it.
+    """Yield one line per stack with an own value, as flamegraph.pl and similar tools read it.
 
-    Of several profiles with the same labels it is the first. Raises what `profiles` raises.
+    Of several profiles with the same labels, only the first is written. Raises the errors of `profiles`.
     """
     for _, (profile, *_) in groupby(profiles(reading), key=lambda profile: profile.labels):
         for path, time in profile.stacks:
@@ -357,7 +357,7 @@ def folded_of(profiles: Profiles, reading: Reading) -> Iterator[str]:
 
 
 def speedscope_of(profiles: Profiles, name: str, reading: Reading) -> Iterator[str]:
-    """Yield profiles as speedscope's JSON, under a name; raises what `profiles` raises."""
+    """Yield profiles as speedscope's JSON, under a name; raises the errors of `profiles`."""
     frames: dict[str, int] = {}
     shown = []
     for labels, unit, stacks in profiles(reading):
@@ -381,12 +381,12 @@ def speedscope_of(profiles: Profiles, name: str, reading: Reading) -> Iterator[s
     yield "\n"
 
 
-_LEAST = 1 / 2000  # of all: narrower frames are not drawn
+_LEAST = 1 / 2000  # share of all below which frames are not drawn
 _FUNCTIONS = 200
 
 
 def charts_of(profiles: Profiles, reading: Reading, merged: Callable[[str], str] = folded_text) -> Iterator[Flames]:
-    """Yield a chart of each profile that has anything; raises what `profiles` raises. `merged` as of `chart_of`."""
+    """Yield a chart of each profile that is not empty; raises the errors of `profiles`. `merged` as in `chart_of`."""
     for labels, unit, stacks in profiles(reading):
         title = ", ".join([*labels, *([f"{unit} time"] if unit != SAMPLES else [])])
         chart = chart_of(title, stacks, unit, merged=merged)
@@ -395,7 +395,7 @@ def charts_of(profiles: Profiles, reading: Reading, merged: Callable[[str], str]
 
 
 def by_function(stacks: Iterable[tuple[Sequence[str], int]]) -> list[tuple[Sequence[str], int]]:
-    """Return call stacks with the functions of frames and the names of their files, but no lines.
+    """Return call stacks with the functions of frames and the names of their files, without lines.
 
     >>> by_function([(("/src/app.py(88): main", "__pthread_create_2_1"), 7)])
     [(['main · app.py', '__pthread_create_2_1'], 7)]
@@ -416,15 +416,15 @@ def chart_of(
     least: float = _LEAST,
     merged: Callable[[str], str] = folded_text,
 ) -> Flames:
-    """Return stacks as a flame graph: each frame as wide as what it and all above it have, the widest first.
+    """Return stacks as a flame graph: a frame is as wide as its value and those of all frames above it, widest first.
 
     Args:
-        title: of the chart.
-        stacks: frames, the outermost first, and what they have of their own.
-        unit: of profiles.
-        least: frames that have a smaller share of all are left out.
-        merged: frames around which the same ones are and of which it returns the same are one, of that name: those of
-            calls that differ in numbers only, as steps do.
+        title: title of the chart.
+        stacks: frames, the outermost first, and the own value of each stack.
+        unit: unit of profiles.
+        least: share of all below which frames are left out.
+        merged: returns a name; frames with the same surroundings and the same such name become one: those of calls that
+            differ only in numbers, as steps do.
     """
     rows: dict[tuple[int, str], int] = {}
     names: list[str] = []
@@ -464,7 +464,7 @@ def _placed(rows: Sequence[int], values: Sequence[int], start: int) -> Iterator[
 def _functions(
     names: Sequence[str], above: Sequence[int], totals: Sequence[int], own_values: Counter[int]
 ) -> tuple[tuple[str, int, int], ...]:
-    """Return names with most of their own: all that they have, what is recursive once, and their own."""
+    """Return the names with the largest own values: total, with recursion counted once, and own value."""
     around: list[frozenset[str]] = []
     with_inner: Counter[str] = Counter()
     alone: Counter[str] = Counter()
@@ -482,9 +482,9 @@ def labels_of(reading: Reading, key: Key) -> list[str]:
 
 
 def _profiles_of_calls(reading: Reading) -> Iterator[FlameProfile]:
-    """Yield per tree a profile of CPU time and one of GPU time, without what is nested [ns].
+    """Yield for each tree a profile of CPU time and one of GPU time, each without nested time [ns].
 
-    That of an agent or stream has the GPU time of what was launched there, alone.
+    The tree of an agent or stream has only the GPU time of operations launched there.
 
     Raises:
         RocpdError: there are no regions.
@@ -500,7 +500,7 @@ def _profiles_of_calls(reading: Reading) -> Iterator[FlameProfile]:
 
 
 def _profiles_of_stacks(reading: Reading) -> Iterator[FlameProfile]:
-    """Yield the call stacks of each division and kind, with time on the CPU, then with that of what they launched.
+    """Yield the call stacks of each division and kind, with CPU time, then with the time of launched operations.
 
     Raises:
         RocpdError: no call stacks were recorded.
@@ -523,13 +523,13 @@ charts_of_stacks = partial(charts_of, _profiles_of_functions, merged=str)
 """Charts of CPU and GPU time of call stacks by function, kind by kind."""
 
 folded = partial(folded_of, _profiles_of_calls)
-"""CPU time of calls; under an agent or stream the GPU time of what was launched there."""
+"""CPU time of calls; for an agent or stream, the GPU time of operations launched there."""
 
 speedscope = partial(speedscope_of, _profiles_of_calls, "rocpd calls")
 """CPU and GPU time of calls."""
 
 folded_stacks = partial(folded_of, _profiles_of_stacks)
-"""CPU time of call stacks: below the division what was recorded, calls, samples or functions."""
+"""CPU time of call stacks, by division, then by kind: calls, samples or functions."""
 
 speedscope_stacks = partial(speedscope_of, _profiles_of_stacks, "rocpd stacks")
 """CPU and GPU time of call stacks, kind by kind."""

@@ -1,7 +1,7 @@
-"""Graphs: what launches cost on the CPU and take on the GPU, how long GPUs are idle in them, which kernels they have.
+"""Graphs: the CPU time of their launches, their GPU time, the idle time of GPUs in them, and their kernels.
 
-A launch is a call that launches a graph, with all operations that carry its stack id. Graphs are told apart by the
-handle of the executable graph, in each process by itself: handles of two processes may be equal.
+A launch is a call that launches a graph, with all operations that carry its stack id. Graphs are identified by the
+handle of the executable graph, separately in each process: handles of two processes may be equal.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ _GRAPHS = Fact("graphs", 1, ())
 
 
 def _read(reading: RankReading, shift: Shift) -> tuple[dict[str, list[Row]], int]:
-    """Return the rows of each table, without the rank, and how many launches have no operations."""
+    """Return the rows of each table, without the rank, and the number of launches without operations."""
     calls, captures = read_graph_launches(reading), read_captures(reading)
     tables = _capture_rows(captures, shift)
     if not calls.graph:
@@ -157,7 +157,7 @@ def _read(reading: RankReading, shift: Shift) -> tuple[dict[str, list[Row]], int
 
 
 def _captured_sizes(captures: Iterable[Capture]) -> dict[_Kernel, dict[_Sizes, None]]:
-    """Return what kernels of executable graphs were captured with."""
+    """Return the launch sizes with which kernels of executable graphs were captured."""
     sizes: dict[_Kernel, dict[_Sizes, None]] = {}
     for capture in captures:
         for kernel, grid, group, _ in capture.launches:
@@ -167,7 +167,7 @@ def _captured_sizes(captures: Iterable[Capture]) -> dict[_Kernel, dict[_Sizes, N
 
 
 def _sizes_of_dispatches(reading: RankReading) -> Mapping[int, _Sizes]:
-    """Return id of a dispatch -> grid and work-group, where these are known."""
+    """Return id of a dispatch -> grid and work-group, if these are known."""
     shapes = zip(*_dispatches(reading, "kernels", ("id", *GRID, *GROUP)), strict=True)
     return {row: ((*sizes[:3],), (*sizes[3:],)) for row, *sizes in shapes if sizes[0] > 0 and sizes[3] > 0}
 
@@ -198,7 +198,7 @@ def _kernel_rows(
 
 
 def _capture_rows(captures: Iterable[Capture], shift: Shift) -> dict[str, list[Row]]:
-    """Return the rows of captures, and of the launches that they hold."""
+    """Return the rows of captures, and of the launches in them."""
     rows: dict[str, list[Row]] = {name: [] for name in _OF_CAPTURES}
     for number, capture in enumerate(captures, 1):
         handles = capture.graph, " ".join(capture.executables) or None, capture.stream

@@ -1,12 +1,12 @@
-"""Launching: how long operations queue after their call, and how long GPUs wait for the CPU.
+"""Launching: the delay of operations after their call, and the time that GPUs wait for the CPU.
 
-The delay runs from the return of the call that launched an operation to its start; an operation that starts before
-its call returns has none. A GPU waits for the CPU while it is idle and its next operation has not been launched; the
-delay of the one that ends this waiting is what launching takes by itself: nothing queues before it. Start-up and
-warm-up do not count. Windows and filters select operations; calls are those of the whole trace: most operations at the
-start of a window were launched before it.
+The delay runs from the return of the call that launched an operation to its start; it is 0 for an operation that starts
+before its call returns. A GPU waits for the CPU while it is idle and its next operation has not been launched. The
+delay of the operation that ends such a wait is the latency of launching, as nothing queues before it. Start-up and
+warm-up do not count. Windows and filters select operations; calls are those of the whole trace, as most operations at
+the start of a window were launched before it.
 
-How many operations wait on each agent over time: launched and not started. Pure but for the slices of time.
+Also the number of operations that wait on each agent over time: launched but not started. Pure but for the slices.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ from rocpd.summary.reading import AGENT, RANK, Reading, Tables
 from rocpd.summary.result import Field, Picture, Summary, by_name, table_of
 from rocpd.table.human import readable
 
-_BOUND = 5.0  # percent of the time in which GPUs wait: less is no bound
+_BOUND = 5.0  # percent of the time that GPUs wait, below which the host is no bound
 _LAUNCHING_HOST, _HOST, _UNKNOWN = (
     [cause_code(cause) for cause in causes]
     for causes in ([HostCall.LAUNCH.value], [*map(str, HostCall), HOST], [UNKNOWN])
 )
-"""Causes of idle time: launches, all that the host does, and calls that are not known."""
+"""Causes of idle time: launches, all work of the host, and unknown calls."""
 
 QUEUE_DEPTH = table_of(
     "queue-depth",
@@ -105,11 +105,11 @@ TABLES = by_name(
 
 
 _Depths = tuple[Floats, Ints, Floats]
-"""The queue of one agent in each slice of time: mean, most, and share of the time without any [%]."""
+"""The queue of one agent in each slice of time: mean, most, and share of the time when it is empty [%]."""
 
 
 def edges_of(reading: Reading) -> tuple[list[int], dict[int, Ints]]:
-    """Return the edges of the slices, from the start of the time line, and by the clock of each rank [ns]."""
+    """Return the edges of the slices [ns]: from the start of the time line, and by the clock of each rank."""
     start, end = reading.line()
     bins = max(1, min(reading.options.bins, end - start))
     edges = [start + (end - start) * number // bins for number in range(bins + 1)]
@@ -132,7 +132,7 @@ def depths(launched: Ints, started: Ints, edges: Ints) -> _Depths:
 
 
 def queue_rows(edges: list[int], queues: Mapping[tuple[int, int], _Depths]) -> Iterator[Row]:
-    """Yield the queue_rows of the table by rank and agent."""
+    """Yield the rows of the table of queues, by rank and agent."""
     for rank, agent in sorted(queues):
         columns = (column.tolist() for column in queues[rank, agent])
         for at, *values in zip(edges, *columns, strict=False):
@@ -143,14 +143,14 @@ _Delays = dict[Key, dict[str | None, grouping.Sums]]
 """Division -> name -> delays as a Spread, time in calls, time of operations [ns], and delays on idle agents."""
 
 _Waiting = dict[Key, grouping.Sums]
-"""Division -> the numbers of table `bottleneck`, but with steps in the place of launches by steps."""
+"""Division -> the numbers of table `bottleneck`, with the number of steps in place of launches per step."""
 
 
 def launch(reading: Reading) -> Tables:
-    """Return delays by name, and how long agents wait for the CPU.
+    """Return delays by name, and the time that agents wait for the CPU.
 
     Raises:
-        RocpdError: no operation, or none whose call was recorded.
+        RocpdError: there are no operations, or none whose call was recorded.
     """
     read_first(reading.session, reading.options.step_marker)
     edges, of_clocks = edges_of(reading)
@@ -170,7 +170,7 @@ def launch(reading: Reading) -> Tables:
 
 
 def _findings(delays: _Delays, spent: Mapping[tuple[int, int], grouping.Sums]) -> Iterator[Finding]:
-    """Say whether GPUs wait for launches, or for the host at all, and what launching takes by itself."""
+    """Yield a finding on the time that GPUs wait for launches and for the host, and on the latency of launching."""
     shares = {agent: (launching * 100 / time, host * 100 / time) for agent, (launching, host, time) in spent.items()}
     if not shares:
         return
@@ -207,13 +207,13 @@ _LAUNCHING = Fact("launching", 3, (grouping.Sums, Spread))
 def _read_launches(
     reading: RankReading, given: tuple[Sequence[int], RankTime | None], step: re.Pattern[str]
 ) -> _OfRank:
-    """Return how long the agents of one rank wait, the delays of operations, and how much waits on agents.
+    """Return the waiting time of the agents of one rank, the delays of operations, and the queues of agents.
 
-    Last how long each agent waits for launches, for all that its host does, and all its time [ns].
+    Then, for each agent, its time of waiting for launches, for all work of its host, and all its time [ns].
     """
     (edges, time), names, options = given, OperationNames(), reading.options
     by_agent, by_lane = (replace(reading, options=replace(options, by=by)) for by in (By.AGENT, _lanes(options.by)))
-    read_history(reading)  # reads all columns of regions, of which links need some
+    read_history(reading)  # reads all columns of regions, some of which links need
     ops = read_ops(reading, names, stacks=True)
     links, start = link(reading.reader, ops), started(reading, ops)
     returned = _spread_out(ops, links, links.end, NULL)
@@ -233,20 +233,20 @@ def _read_launches(
 
 
 def _lanes(by: By | None) -> By | None:
-    """Return what divides tables that cannot be divided by calls: agents instead."""
+    """Return the division of tables that cannot be divided by calls: agents instead."""
     return None if by is By.API else by
 
 
 def _waits(spent: AgentTime, *causes: Sequence[int]) -> list[int]:
-    """Return how long an agent is idle for each of some causes, and all its time [ns]."""
+    """Return the idle time of an agent for each group of causes, and all its time [ns]."""
     idle = [total(spent.length[np.isin(spent.cause, some)]) for some in causes]
     return [*idle, total(spent.length)]
 
 
 def _onto_idle(times: Iterable[AgentTime], ops: Ops) -> tuple[Flags, Ints]:
-    """Return which operations count, and the delay of kernels that were launched onto an idle agent, `NULL` of others.
+    """Return which operations count, and the delays of kernels launched onto an idle agent; `NULL` for others.
 
-    Calls that copy may return when the copy is done: their delay is no latency.
+    Calls that copy may return only when the copy is done: their delay is no latency.
     """
     counts, delay = np.zeros(len(ops), bool), np.full(len(ops), NULL)
     for spent in times:
@@ -276,12 +276,12 @@ def _delays(reading: RankReading, names: OperationNames, ops: Ops, start: Ints, 
 
 
 def _api_times(links: Links) -> Ints:
-    """Return the time in calls that each operation stands for: the first one of its call for all of it."""
+    """Return the time in calls of each operation; all time of a call goes to its first operation."""
     return np.where(links.first, links.end - links.start, 0)
 
 
 def _spread_out(ops: Ops, links: Links, values: Ints, otherwise: int = 0) -> Ints:
-    """Return what operations whose call is known have, and what the others have instead."""
+    """Return a column with the values of operations whose call is known, and another value for the others."""
     column = np.full(len(ops), otherwise, np.int64)
     column[links.linked] = values
     return column
@@ -296,7 +296,7 @@ def _sums(reading: RankReading, times: Iterable[AgentTime], ops: Ops, links: Lin
         rows = rows_within(ops, by, spent.lane, spent.span)
         key = key_of(by or By.AGENT, reading.rank, spent.lane)
         counts = len(rows), total(linked[rows]), total(calls[rows])
-        of_rank = 0 if key in sums else steps  # two agents of a rank go through the same steps
+        of_rank = 0 if key in sums else steps  # the agents of a rank go through the same steps
         bound, unknown, span = _waits(spent, _HOST, _UNKNOWN)
         waits = total(api[rows]), total(ops.duration[rows]), span, total(spent.idle().length), bound, unknown
         grouping.merge(sums, {key: grouping.Sums((*counts, of_rank, *waits))})

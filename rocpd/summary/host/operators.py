@@ -1,4 +1,4 @@
-"""Operators of PyTorch, and the GPU work that was launched in them: by name, sizes, phase and kernel."""
+"""Operators of PyTorch, and the GPU work launched in them: by name, sizes, phase and kernel."""
 
 from __future__ import annotations
 
@@ -93,11 +93,11 @@ TABLES = by_name(
 )
 
 _Kind: TypeAlias = "tuple[str | None, ...]"
-"""Table, operator, and where the table has these sizes and kernel."""
+"""Table, operator, and sizes and kernel if the table has them."""
 
 _Work: TypeAlias = dict[_Kind, Sums]
-"""Calls, their time, that without operators inside [ns], floating-point operations, calls of which these are known;
-launches, their time [ns], and both of the innermost operator."""
+"""Calls, their time, the part without operators inside [ns], floating-point operations, calls of which these are known;
+launches, their time [ns], and both for the innermost operator."""
 
 
 def _tables(reading: Reading, tables: tuple[str, ...]) -> Tables:
@@ -136,7 +136,7 @@ _OPERATORS = Fact("operators", 1, (Sums,))
 
 
 def _read(reading: RankReading, tables: Sequence[str]) -> _OfRank:
-    """Return the operators of one rank by kind, pairs, phases, and how many operations and operators there are."""
+    """Return the operators of one rank by kind, pairs, phases, and the numbers of operations and operators."""
     names, operators = OperationNames(), read_operators(reading)
     ops = read_ops(reading, names, stacks=True)
     launched_at = launch_calls(reading.reader, ops.stack)
@@ -162,17 +162,17 @@ def _read(reading: RankReading, tables: Sequence[str]) -> _OfRank:
 
 
 def _kinds(operators: TorchOperators, row: int, tables: Sequence[str], *kernel: str | None) -> list[_Kind]:
-    """Return what an operator counts as in some tables."""
+    """Return the kinds that an operator counts for in some tables."""
     name, sizes = operators.names[row], operators.sizes[row]
     kinds = ("operators", name), ("operator-shapes", name, sizes), ("autograd", name, sizes, *kernel)
     return [kind for kind in kinds if kind[0] in tables]
 
 
 def _pairs(operators: TorchOperators, below: dict[int, int]) -> _Work:
-    """Return pairs by the names of both: how many, and the GPU time of each side [ns].
+    """Return pairs by the names of both: their number, and the GPU time of each side [ns].
 
-    An operator carries the number that the next differentiable one will take: of forward operators with one number that
-    one is the last, and of operators that lie in each other the outermost stands for all.
+    An operator carries the number that the next differentiable one will take: of forward operators with the same number
+    the last is the differentiable one, and of nested operators the outermost stands for all.
     """
     sides: tuple[dict[int, int], dict[int, int]] = ({}, {})
     for row in np.lexsort((-operators.end, operators.start)).tolist():
@@ -212,12 +212,12 @@ def _pair_rows(key: Key, pairs: _Work) -> Iterator[Row]:
 
 
 def _times_of_phases(operators: TorchOperators, ops: Ops, launched_at: tuple[Ints, Ints]) -> dict[str | None, Sums]:
-    """Return the phases of a rank: operators, their time, that of what they launched [ns], and how much that is.
+    """Return the phases of a rank: number of operators, their time, time of launched operations [ns], and their number.
 
     Args:
-        operators: of the rank.
+        operators: operators of the rank.
         ops: its operations.
-        launched_at: thread and start of the call that launched each, as `launch_calls` has them.
+        launched_at: thread and start of the call that launched each, as in `launch_calls`.
     """
     phases: list[str | None] = [*operators.phases()]
     times: dict[str | None, Sums] = {}
@@ -240,7 +240,7 @@ def _phase_rows(key: Key, times: Mapping[str | None, Sums]) -> Iterator[Row]:
 
 
 def _add_calls(operators: TorchOperators, sums: _Work, tables: Sequence[str]) -> None:
-    """Add calls and their time on the CPU; of operators in others of their kind the outermost has the time."""
+    """Add calls and their time on the CPU; of nested operators of a kind, the outermost has the time."""
     length = (operators.end - operators.start).tolist()
     own_time = own_times(operators.start, operators.end, operators.nesting.around).tolist()
     for row in operators.counts.nonzero()[0].tolist():

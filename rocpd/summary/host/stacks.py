@@ -1,11 +1,11 @@
-"""Functions and lines of call stacks: the time in which a thread was there, and what the GPU did meanwhile.
+"""Functions and lines of call stacks: the time of threads in them, and the activity of the GPU meanwhile.
 
-What is recursive counts its time once.
+Recursive functions count their time once.
 
-Three kinds, which are never added together: calls of APIs with the frames that they came from, samples of threads, and
-functions of Python that were traced one by one. A stretch of time on a thread belongs to the innermost of what is open;
-a sample stands for the time that its sampler says, else for the usual time between two samples of its thread. Stretches
-count for the step and the marker in which they start.
+There are three kinds, which are never added together: calls of APIs with the frames that they came from, samples of
+threads, and functions of Python that were traced one by one. A stretch of time on a thread belongs to the innermost
+open range; a sample stands for the time that its sampler gives, else for the usual time between two samples of its
+thread. Stretches count for the step and the marker in which they start.
 """
 
 from __future__ import annotations
@@ -80,15 +80,15 @@ _HOW = (
 )
 
 TIME, GPU = 1, 3
-"""Which of the sums of a stack are its time, and that of the operations launched in it [ns]."""
+"""Places of two of a stack's sums: its time, and the time of operations launched in it [ns]."""
 
 
 class RankStacks(NamedTuple):
     """Call stacks of a rank, and whether it has GPU operations.
 
     Args:
-        times: division and kind, and path -> calls or samples, what time they stand for, how much of it lies between
-            the first and the last operation of the rank while none runs, and time of operations launched in them [ns].
+        times: division and kind, and path -> number of calls or samples, their time, the part of it between the first
+            and the last operation of the rank while none runs, and the time of operations launched in them [ns].
         has_operations: 1: the rank has some.
     """
 
@@ -116,7 +116,7 @@ def _read(reading: RankReading) -> RankStacks:
 
 
 def _add_ranges(times: Stacks, reading: RankReading, ranges: StackRanges, idle: Callable[[Ints], Ints]) -> None:
-    """Add calls or functions: their number, the time in which each is the innermost, what was launched in it."""
+    """Add calls or functions: their number, the time in which each is innermost, and the operations launched in it."""
     parts: list[tuple[Ints | int, ...]] = [(np.arange(len(ranges.start)), ranges.thread, ranges.start, 1, 0, 0, 0)]
     for thread, (since, inside) in ranges.nesting.segments.items():
         open_ = (inside[:-1] >= 0).nonzero()[0]
@@ -140,7 +140,7 @@ def _add_ranges(times: Stacks, reading: RankReading, ranges: StackRanges, idle: 
 
 
 def _add_samples(times: Stacks, reading: RankReading, events: Ints, idle: Callable[[Ints], Ints]) -> None:
-    """Add samples, apart from those that are calls too."""
+    """Add samples, except those that are calls, too."""
     at, thread, event, length, paths = read_stack_samples(reading)
     rows = (~np.isin(event, events)).nonzero()[0]
     if not len(rows):
@@ -152,7 +152,7 @@ def _add_samples(times: Stacks, reading: RankReading, events: Ints, idle: Callab
 
 
 def _divisions(reading: RankReading, threads: Ints, at: Ints) -> tuple[list[Key], Ints]:
-    """Return the keys of the division, and for each time of a thread the number of its own."""
+    """Return the keys of the division, and for each time of a thread the place of its key."""
     by = reading.options.by
     if by not in LAUNCHES:
         return [reading.key()], np.zeros(len(at), np.int64)
@@ -161,7 +161,7 @@ def _divisions(reading: RankReading, threads: Ints, at: Ints) -> tuple[list[Key]
 
 
 def stacks(reading: Reading) -> Tables:
-    """Return functions and lines.
+    """Return the tables of functions and of lines.
 
     Raises:
         RocpdError: no call stacks were recorded.
@@ -190,9 +190,9 @@ def all_stacks(answers: Iterable[tuple[Rank, RankStacks]]) -> tuple[Stacks, bool
 
 
 def _by_frame(kind: str, times: Mapping[Path, Sums], place_of: Callable[[StackFrame], Row]) -> dict[Row, Sums]:
-    """Return function or line -> count, and the times of its stacks, each in all and with it innermost [ns].
+    """Return function or line -> count, and the times of its stacks [ns]: total, and with it innermost.
 
-    `place_of` says which of them a frame is.
+    `place_of` returns the function or line of a frame.
     """
     sums: dict[Row, Sums] = {}
     for path, (calls, time, idle, gpu) in times.items():

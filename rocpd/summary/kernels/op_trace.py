@@ -56,11 +56,11 @@ class Trace(NamedTuple):
         agent, stream: ids, `NULL` where unknown.
         number: position in the lane, from 1.
         gap: time since the latest end of all before it [ns], 0 while one still runs, `NULL` for the first.
-        start: as recorded [ns].
-        duration: [ns].
+        start: recorded start [ns].
+        duration: duration [ns].
         kind: 0 kernel, 1 copy.
         name: number in `names`.
-        z_score, median_score: how far the duration lies from others of the name; NaN where nothing can be far.
+        z_score, median_score: distance of the duration from others of the name; NaN where nothing is far.
     """
 
     names: list[str | None]
@@ -77,13 +77,13 @@ class Trace(NamedTuple):
 
 
 def op_trace(reading: Reading) -> Iterator[Summary]:
-    """List the operations; rows are read anew whenever the Summary is iterated, rank by rank.
+    """List the operations; rows are read anew each time the Summary is iterated, rank by rank.
 
     Raises:
-        RocpdError: there are none.
+        RocpdError: there are no operations.
     """
     table = TABLES["op-trace"]
-    if reading.by is By.STREAM:  # narrow terminals keep what divides
+    if reading.by is By.STREAM:  # narrow terminals keep the columns of the division
         table = replace(table, fields=tuple(replace(f, minor=f.name in _MINOR_BY_STREAM) for f in table.fields))
     listed = Summary(table, table.fields, partial(_rows, reading), batches=partial(_batches, reading))
     if not listed.first(1):
@@ -134,7 +134,7 @@ def _of_rank(reading: RankReading) -> Trace:
 
 
 def _scores(names: Ints, durations: Ints) -> tuple[Floats, Floats]:
-    """Return how far each duration lies from those of its name, by the mean and by the median."""
+    """Return the distance of each duration from those of its name, by the mean and by the median."""
     by_mean, by_median = np.empty(len(names)), np.empty(len(names))
     for _, rows in grouped([names]):
         ways = typical_of(Spread.of(durations[rows]))
@@ -155,12 +155,12 @@ _LOG_HEAD = "kernel,dispatch,startNs,endNs\n"
 def raptor(reading: Reading) -> Iterator[str]:
     """Yield the operations of each agent as `raptor.py --op-trace` writes them, copies by their direction.
 
-    GPU is the agent id; times count from the start of the time line. Where there are several ranks, a line
-    `# rank N, host` precedes each.
+    GPU is the agent id; times count from the start of the time line. With several ranks, a line `# rank N, host`
+    precedes each.
 
     Raises:
-        UsageError: they are to be divided.
-        RocpdError: there are none.
+        UsageError: a division is asked for.
+        RocpdError: there are no operations.
     """
     _check_whole(reading)
     several = len(reading.session.ranks) > 1
@@ -174,7 +174,7 @@ def raptor(reading: Reading) -> Iterator[str]:
 
 
 def _check_whole(reading: Reading) -> None:
-    """Refuse a division: these layouts have no columns for it."""
+    """Refuse a division, for which these layouts have no columns."""
     if reading.by:
         raise UsageError("this format of op-trace can't be divided: it has no columns for that", "leave --by out")
 
@@ -188,7 +188,7 @@ def _raptor_lines(trace: Trace) -> Iterator[str]:
 
 
 def _milliseconds(time: int) -> str:
-    """Write ns as RAPTOR does.
+    """Return ns in RAPTOR's form of milliseconds.
 
     >>> _milliseconds(10496683)
     '      10.496683'
@@ -200,12 +200,12 @@ def _milliseconds(time: int) -> str:
 def logduration(reading: Reading) -> Iterator[str]:
     """Yield the kernels of each rank in the order in which they ended, as logduration logs them.
 
-    Times are as recorded. The time of dispatch is the start of the call that launched the kernel, or the kernel's own
-    start where that call is not known.
+    Times are as recorded. The time of dispatch is the start of the call that launched the kernel; if that call is not
+    known, the start of the kernel.
 
     Raises:
-        UsageError: they are to be divided.
-        RocpdError: there are none.
+        UsageError: a division is asked for.
+        RocpdError: there are no kernels.
     """
     log = KernelLog()
     yield from log.new_lines(reading)
@@ -214,7 +214,7 @@ def logduration(reading: Reading) -> Iterator[str]:
 
 
 class KernelLog:
-    """A log of kernels that remembers what it has written.
+    """A log of kernels that remembers which of them it has written.
 
     Attributes:
         is_empty: whether nothing was written yet.
@@ -228,7 +228,7 @@ class KernelLog:
         """Yield the kernels that are new since the last time, rank by rank, in the order in which they ended.
 
         Raises:
-            UsageError: they are to be divided.
+            UsageError: a division is asked for.
         """
         _check_whole(reading)
         for rank, (last, names, columns) in reading.each(partial(_kernels, after=dict(self._last))):
@@ -243,7 +243,7 @@ class KernelLog:
 def _kernels(reading: RankReading, after: Mapping[str, int]) -> tuple[int, list[str | None], tuple[Ints, ...]]:
     """Return the last dispatch of one rank, its names, and name, dispatch, start and end of its new kernels.
 
-    New is what comes after the last dispatch that was seen. A file that has not even that one was made anew.
+    New kernels come after the last dispatch that was seen. If a file lacks even that one, it was made anew.
     """
     names = OperationNames()
     ops = read_ops(reading, names, stacks=True)

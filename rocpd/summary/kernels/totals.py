@@ -1,6 +1,6 @@
-"""Totals of events: by name, and of kernels by what they do, by the marker that launched them and by their launch.
+"""Totals of events by name; for kernels also by category, by the marker around their launch, and by launched shape.
 
-Every number is exact over all ranks, medians and percentiles too. Joins stay inside a rank; ranks are added up in
+All numbers are exact over all ranks, medians and percentiles too. Joins stay inside a rank; ranks are added up in
 Python.
 """
 
@@ -49,7 +49,7 @@ _RATE = Field("gib_per_s", "GiB/s", "bytes by time, in 2^30 bytes per second")
 
 
 def _table(name: str, doc: str, *first: Field, last: tuple[Field, ...] = ()) -> TableDefinition:
-    percent = replace(PERCENT, minor=bool(last))  # bytes are wanted more
+    percent = replace(PERCENT, minor=bool(last))  # bytes matter more
     return table_of(name, doc, *first, *STATISTICS, percent, *last)
 
 
@@ -62,7 +62,7 @@ _COPIES = _table(
     last=(_BYTES, _RATE),
 )
 
-_LOW = 0.05  # runs that take as long are as good as the fastest: a single one may be an accident
+_LOW = 0.05  # quantile that stands for the fastest run, which alone may be an accident
 
 TABLES = by_name(
     replace(_KERNELS, title="Time by kernel", chart="rocpd.summary.plots:kernels"),
@@ -144,11 +144,11 @@ _DURATION = f'CASE WHEN {VALID_TIMES} THEN "end" - start ELSE -1 END'
 
 @frozen
 class _Layout:
-    """The columns that the `.sql` file of a kind gives besides `start` and `end`.
+    """The columns in the `.sql` file of a kind besides `start` and `end`.
 
     Args:
         keys: columns by which events are counted.
-        base: table with these events, whose `id` is given too; None: they come from several.
+        base: table with these events, whose `id` is a column, too; None: they come from several tables.
         by_text: whether the keys are texts; else they are ids.
         has_lanes: whether there are columns `agent` and `stream`.
         has_sizes: whether there is a column `size` [bytes].
@@ -184,18 +184,18 @@ _LAYOUTS |= {
 
 
 ALL_KINDS = tuple(_LAYOUTS)
-"""Kinds of all events that have a time."""
+"""All kinds of events that have a time."""
 
 
 class Label(NamedTuple):
-    """The names that events are counted by.
+    """The names by which events are counted.
 
     Args:
-        category: event category, or the kind's own (`KERNELS`).
+        category: event category, or that of the kind (`KERNELS`).
         name: kernel, direction, operation, function or message.
         detail: level of an allocation, else None.
         division: values of the columns of the division.
-        full: of a kernel the name by which it is known, in whatever form `name` is; else None.
+        full: full name of a kernel, whatever the form of `name`; else None.
     """
 
     category: str | None
@@ -211,12 +211,12 @@ class Label(NamedTuple):
 
 
 class EventsByGroup(NamedTuple):
-    """Events, those of a group next to each other.
+    """Events, grouped: the events of a group are next to each other.
 
     Args:
-        durations: [ns]; -1 with invalid timestamps.
-        sizes: [bytes], None where the kind has none.
-        first: where each group starts.
+        durations: durations [ns]; -1 with invalid timestamps.
+        sizes: sizes [bytes]; None if the kind has none.
+        first: place of the first event of each group.
     """
 
     durations: Ints
@@ -227,7 +227,7 @@ class EventsByGroup(NamedTuple):
 def totals_by_label(
     reading: RankReading, kind: str, add_up: Callable[[EventsByGroup], Sequence[grouping.Value]]
 ) -> dict[Label, grouping.Value]:
-    """Return the sums of the events of one rank by what they are counted by.
+    """Return the sums of the events of one rank by label.
 
     Args:
         reading: reads the rank.
@@ -240,7 +240,7 @@ def totals_by_label(
     names, sums = reading.reader.once((kind, add_up, lane), lambda: _sums_by_key(reading, kind, add_up, origins))
     totals: dict[Label, grouping.Value] = {}
     for label, sums_of_label in zip(_labels(reading, kind, names, list(sums), origins), sums.values(), strict=True):
-        if _LAYOUTS[kind].keys != _CATEGORISED or not is_marker(label.category):  # markers are a kind of their own
+        if _LAYOUTS[kind].keys != _CATEGORISED or not is_marker(label.category):  # markers have a kind of their own
             grouping.merge(totals, {label: sums_of_label})
     return totals
 
@@ -251,7 +251,7 @@ def _sums_by_key(
     add_up: Callable[[EventsByGroup], Sequence[grouping.Value]],
     origins: Origins | None,
 ) -> tuple[Names, dict[tuple[int, ...], Any]]:
-    """Return the sums of the events of one rank by their keys, and the names that stand for texts among these."""
+    """Return the sums of the events of one rank by key, and the texts that numbers in keys stand for."""
     names = Names()
     sums: dict[tuple[int, ...], Any] = {}
     for keys, durations, sizes in _batches(reading, kind, names, origins):
@@ -264,7 +264,7 @@ def _sums_by_key(
 def _batches(
     reading: RankReading, kind: str, names: Names, origins: Origins | None
 ) -> Iterator[tuple[list[Ints], Ints, Ints | None]]:
-    """Yield columns to count by, durations and sizes, some rows at a time; texts are numbered in `names`."""
+    """Yield key columns, durations and sizes, some rows at a time; texts become numbers in `names`."""
     layout, by = _LAYOUTS[kind], reading.options.by
     lane = [by.value] if layout.has_lanes and by in LANES else ["id"] if origins else []
     keys = [*layout.keys, *lane]
@@ -290,7 +290,7 @@ def _batches(
 def _labels(
     reading: RankReading, kind: str, names: Names, keys: Sequence[tuple[int, ...]], origins: Origins | None
 ) -> list[Label]:
-    """Return what each key stands for. Ids are looked up here: once per rank, not once per row."""
+    """Return the label of each key. Ids are looked up here: once per rank, not once per row."""
     layout = _LAYOUTS[kind]
     count = len(layout.keys)
     ids = np.array([number for key in keys for number in key[:count]], np.int64)
@@ -311,19 +311,19 @@ def _labels(
     return labels
 
 
-_Sums = dict[Key, dict[Row, grouping.Sums]]  # division -> what is counted by -> durations and bytes
+_Sums = dict[Key, dict[Row, grouping.Sums]]  # division -> values of the counted columns -> durations and bytes
 
 OfRank = tuple[_Sums, dict[str, grouping.Sums]]
-"""Sums of one rank; of each kind how many events there are, and how many have a duration."""
+"""Sums of one rank; for each kind, the number of its events and of those with a duration."""
 
 
 def _by(
     reading: Reading, name: str, kinds: Sequence[str], head: Sequence[str] = ("name",), without: Collection[str] = ()
 ) -> Tables:
-    """Add the events of all ranks up by division and `head`, but for those of some domains.
+    """Add up the events of all ranks by division and `head`, without those of some domains.
 
     Raises:
-        RocpdError: there are none.
+        RocpdError: there are no such events.
     """
     yield (answers := _totals(reading, kinds, head, without))
     yield _table_of(reading, name, answers, head)
@@ -341,7 +341,7 @@ def _table_of(reading: Reading, name: str, answers: Iterable[tuple[object, OfRan
 
 
 table_of_copies = partial(_table_of, name="copies", head=("name",))
-"""Time, bytes and bandwidth by direction, of the answers of ranks to `copies_of_rank`."""
+"""Time, bytes and bandwidth by direction, from the answers of ranks to `copies_of_rank`."""
 
 allocations = partial(_by, name="allocations", kinds=("memory_allocations",), head=("name", "detail"))
 """Time and bytes by operation and level."""
@@ -350,13 +350,13 @@ scratch = partial(_by, name="scratch", kinds=("scratch_memory",))
 """Time and bytes of scratch memory by operation."""
 
 api = partial(_by, name="api", kinds=("regions",), head=("domain", "name"), without=OF_PROGRAMS)
-"""Time by API domain and function; operators and functions of the program itself are left out."""
+"""Time by API domain and function, without operators and functions of the program itself."""
 
 markers = partial(_by, name="markers", kinds=("markers",))
 """Time by message."""
 
 domains = partial(_by, name="domains", kinds=ALL_KINDS, head=("domain",))
-"""Time by domain: moments of all events are merged, never averages."""
+"""Time by domain, from the merged moments of all events, not from averages."""
 
 _CALLED = {"copies": "memory copies", "scratch": "scratch memory", "api": "API calls", "domains": "events"}
 
@@ -383,7 +383,7 @@ copies_of_rank = partial(_of_kinds, kinds=("memory_copies",), head=("name",))
 def _totals_of_rank(
     reading: RankReading, kinds: Sequence[str], head: Sequence[str], without: Collection[str]
 ) -> OfRank:
-    """Add the events of one rank up; count all of a kind, and those that have a duration."""
+    """Add up the events of one rank; count all of a kind, and those that have a duration."""
     parts: dict[Key, dict[Row, list[grouping.Sums]]] = {}
     counts = {}
     for kind in kinds:
@@ -399,7 +399,7 @@ def _totals_of_rank(
 
 
 def _added(parts: Sequence[grouping.Sums]) -> grouping.Sums:
-    """Add up what many labels have: a domain may hold a hundred thousand names."""
+    """Return the sum of many labels at once: a domain may hold a hundred thousand names."""
     if len(parts) == 1:
         return parts[0]
     spreads, sizes = zip(*parts, strict=True)
@@ -434,12 +434,12 @@ def _rows(division: Key, sums: Sequence[tuple[Row, grouping.Sums]], extra: int =
 
 
 def gib_per_s(size: int, time: int) -> float | None:
-    """Return the bandwidth of so many bytes in so many ns [GiB/s]; None where they take no time."""
+    """Return the bandwidth of so many bytes in so many ns [GiB/s]; None if the time is 0."""
     return size / time * 1e9 / 2**30 if time else None
 
 
 def categories(reading: Reading) -> Tables:
-    """Return time by category, and the names that no category knows.
+    """Return time by category, and the names without a category.
 
     Raises:
         RocpdError: there are no kernels.
@@ -474,11 +474,11 @@ def categories(reading: Reading) -> Tables:
 
 
 def kernels(reading: Reading) -> Tables:
-    """Return time by kernel; of each agent for itself where that is asked and steps or markers divide.
+    """Return time by kernel; separately for each agent if that is asked for, with a division by step or marker.
 
     Raises:
         RocpdError: there are no kernels.
-        UsageError: each agent is asked for where neither divides.
+        UsageError: each agent is asked for without such a division.
     """
     if not reading.options.each_agent:
         yield from _by(reading, "kernels", ("kernels",))
@@ -523,11 +523,11 @@ def _read_agents(reading: RankReading) -> _Sums:
 
 
 _Shapes = dict[Row, grouping.Sums]
-"""Name, grid, work-group, and the columns from `groups` to `limited_by` -> durations of the runs, and that of the first
-one on a GPU, the longest of all."""
+"""Name, grid, work-group, and the columns from `groups` to `limited_by` -> durations of the runs; duration of the first
+run on a GPU, the longest of all GPUs; and further sums."""
 
-_SLOWED = 0.02  # of the time of all kernels: less is not said
-_FEWEST_ALONE = 5  # runs, whose median says how long a kernel takes
+_SLOWED = 0.02  # share of the time of all kernels below which there is no finding
+_FEWEST_ALONE = 5  # runs whose median counts as the usual duration of a kernel
 
 _SYMBOLS = "SELECT id, COALESCE(arch_vgpr_count, 0) + COALESCE(accum_vgpr_count, 0) FROM rocpd_info_kernel_symbol"
 
@@ -538,7 +538,7 @@ _NUMBERS = ("name", "agent", *operations.GRID, *operations.GROUP, "lds", "scratc
 
 
 def kernel_shapes(reading: Reading) -> Tables:
-    """Return kernels by what they are launched with.
+    """Return kernels by the shape and the resources that they are launched with.
 
     Raises:
         RocpdError: there are no kernels.
@@ -549,7 +549,7 @@ def kernel_shapes(reading: Reading) -> Tables:
 
 
 def _slowed(groups: Mapping[Key, _Shapes]) -> Iterator[Finding]:
-    """Yield what kernels lose to communication that runs beside them, where that is much."""
+    """Yield a finding on the time that kernels lose to communication beside them, if it is large."""
     shapes = [(shape[0], sums) for group in groups.values() for shape, sums in group.items()]
     longer, every = (sum(map(part, (sums for _, sums in shapes))) for part in (_longer, _time))
     if not every or longer < _SLOWED * every:
@@ -597,7 +597,7 @@ def _read_shapes(reading: RankReading) -> dict[Key, _Shapes]:
 def _beside(
     reading: RankReading, names: Mapping[int, str | None], kernel: Ints, agent: Ints, start: Ints, end: Ints
 ) -> Ints:
-    """Return how long communication runs beside each dispatch on its agent [ns]; -1: it is communication."""
+    """Return the time that communication runs beside each dispatch on its agent [ns]; -1 for communication itself."""
     known = load(reading.options.categories)
     talks = per_id(kernel, lambda number: int(is_communication(known.of(names.get(number))))) == 1
     beside = np.full(len(start), -1, np.int64)
@@ -609,9 +609,9 @@ def _beside(
 
 
 def _longer_beside(durations: Ints, beside: Ints) -> tuple[int, int]:
-    """Return how many runs have communication beside them, and how much longer these usually take in all [ns].
+    """Return the number of runs beside communication, and by how much longer all of them together usually take [ns].
 
-    A median leaves out a slow step, in which all take longer.
+    Medians are compared, as they leave out a slow step, in which all runs take longer.
     """
     alone, some = beside == 0, 2 * beside >= np.maximum(durations, 1)
     if not some.any() or alone.sum() < _FEWEST_ALONE:
@@ -621,7 +621,7 @@ def _longer_beside(durations: Ints, beside: Ints) -> tuple[int, int]:
 
 
 def _unstable(spread: Spread) -> int:
-    """Return the time from the 5th percentile of durations to their median, of all calls [ns]."""
+    """Return the time between the 5th percentile and the median of durations, times the number of calls [ns]."""
     middle, low = spread.quantile(0.5), spread.quantile(_LOW)
     return 0 if middle is None or low is None else round((middle - low) * spread.calls)
 

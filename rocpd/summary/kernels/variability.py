@@ -1,22 +1,20 @@
-"""How much the time of one kernel varies, alone or in the context of the operations before it.
+"""The variation of the time of one kernel, alone or in the context of the operations before it.
 
-Excess is the time above the fastest instance: sum - calls · shortest. The context of an operation are the n that
-started before it on the same agent; the first ones of an agent have a shorter context, none is dropped. The gap before
-an operation is the time from the latest end of all before it on the agent, 0 while one still runs.
+Excess is the time above the fastest instance: sum - calls · shortest. The context of an operation is the n operations
+that started before it on the same agent; the first ones of an agent have a shorter context, none is dropped. The gap
+before an operation is the time from the latest end of all before it on the agent, 0 while one still runs.
 
-Measures how far a duration lies from others of its kind: by the mean, and by the median, which outliers do not move.
+Measures the distance of a duration from others of its kind: by the mean, and by the median, which outliers do not move.
 
 The z-score is the distance from the mean in standard deviations (of the whole, n). The median score is the distance
-from the median by 1.4826 times the median of all such distances, which is the deviation of a normal distribution.
+from the median divided by 1.4826 times the median of all such distances, the deviation of a normal distribution.
 
-How the same instance of a kernel differs between GPUs: the n-th run of each name on every agent of the job.
+Also compares the same instance of a kernel between GPUs: the n-th run of each name on every agent of the job. Agents
+that run other work have other instances, so this is for ranks that do the same. Durations need no common clock.
 
-Agents that run other work have other instances, so this compares where ranks do the same. Durations need no common
-clock.
-
-RAPTOR's tables, under its column names: kernels after the same others, categories with idle time, variability. Where
-RAPTOR's numbers are wrong these are right: the first operations of a GPU count, contexts end at the edge of a GPU, all
-operations end a gap, gaps are told apart one by one, and Var_us is the time above the fastest instance by call.
+Also RAPTOR's tables, under its column names: kernels after the same others, categories with idle time, variability.
+They differ where RAPTOR's numbers are wrong: the first operations of a GPU count, contexts end at the edge of a GPU,
+all operations end a gap, gaps are separate, and Var_us is the time above the fastest instance per call.
 """
 
 from __future__ import annotations
@@ -112,15 +110,15 @@ Z_LIMIT = 3.0
 MEDIAN_LIMIT = 3.5
 """From this median score on a duration is an outlier."""
 
-_NORMAL = 1.4826  # deviation of a normal distribution by the median of distances from its median
+_NORMAL = 1.4826  # factor from the median distance to the deviation of a normal distribution
 
 
 Typical: TypeAlias = tuple[float, float]
-"""Middle and width of a distribution [ns]; NaN for a width of 0, where nothing can be far."""
+"""Middle and width of a distribution [ns]; NaN for a width of 0, in which nothing is far."""
 
 
 def scores(durations: Ints, typical: Typical) -> Floats:
-    """Return how many widths each duration lies above the middle; NaN where more than half, or all, are equal."""
+    """Return the distance of each duration from the middle, in widths; NaN if more than half, or all, are equal."""
     return np.asarray((durations - typical[0]) / typical[1], np.float64)
 
 
@@ -141,7 +139,7 @@ def typical_of(spread: Spread) -> tuple[Typical, Typical]:
 
 
 def outliers(spread: Spread) -> list[int]:
-    """Return how many durations are outliers by z-score, and by median score."""
+    """Return the numbers of outliers among durations by z-score, and by median score."""
     values, counts = spread.distribution()
     ways = zip(typical_of(spread), (Z_LIMIT, MEDIAN_LIMIT), strict=True)
     return [int(counts[np.abs(scores(values, typical)) >= limit].sum()) for typical, limit in ways]
@@ -156,7 +154,7 @@ def _median(values: Floats, counts: Ints) -> float:
 
 
 _Context = tuple[int, ...]
-_COMMUNICATION = 2  # of kinds beside KERNEL and COPY
+_COMMUNICATION = 2  # a kind beside KERNEL and COPY
 _KINDS = {_COMMUNICATION: "communication", KERNEL: "other kernels", COPY: "copies"}
 
 
@@ -165,8 +163,8 @@ class Instances:
     """Operations in one context; two of them add up.
 
     Args:
-        spread: of their durations.
-        gaps: of the gaps before them.
+        spread: spread of their durations.
+        gaps: spread of the gaps before them.
         first, last: starts of the first and the last [ns].
     """
 
@@ -185,17 +183,17 @@ class Instances:
 
     @property
     def excess(self) -> int:
-        """Time above the shortest [ns]."""
+        """The time above the shortest [ns]."""
         m = self.spread.moments
         return m.total - m.calls * (m.shortest or 0)
 
 
 Contexts = dict[Key, dict[_Context, Instances]]
-"""Division -> kind, name and names before it, from the nearest on, -1 where an agent has none -> operations."""
+"""Division -> kind, name, and names before it, the nearest first, -1 where an agent has none -> operations."""
 
 
 def variability(reading: Reading) -> Tables:
-    """Return the spread of each operation in its context, the excess over all, and classes of durations.
+    """Return the spread of each operation in its context, the total excess, and classes of durations.
 
     Raises:
         RocpdError: there are no operations.
@@ -203,7 +201,7 @@ def variability(reading: Reading) -> Tables:
     yield (answers := asked(reading))
     names, divisions = all_contexts(answers)
     table = TABLES["variability"]
-    if reading.options.sequence:  # then rows differ by it alone
+    if reading.options.sequence:  # rows then differ only by their context
         table = replace(table, fields=tuple(replace(f, minor=f.minor and f.name != "after") for f in table.fields))
     yield reading.summary(table, rows_of(divisions, partial(_rows, names=names)))
     yield reading.summary(TABLES["variability-total"], rows_of(divisions, _total_rows))
@@ -211,12 +209,12 @@ def variability(reading: Reading) -> Tables:
 
 
 def asked(reading: Reading) -> RankAnswers[tuple[list[str | None], Contexts]]:
-    """Return what ranks have of operations in contexts."""
+    """Return the answers of ranks with operations in contexts."""
     return reading.each(partial(_read_contexts, categories=load(reading.options.categories)), _CONTEXTS)
 
 
 def all_contexts(answers: RankAnswers[tuple[list[str | None], Contexts]]) -> tuple[Names, Contexts]:
-    """Return the names of the operations of all ranks, and these by division and context, on one time line.
+    """Return the names of the operations of all ranks, and the operations by division and context, on one time line.
 
     Raises:
         RocpdError: there are no operations.
@@ -224,7 +222,7 @@ def all_contexts(answers: RankAnswers[tuple[list[str | None], Contexts]]) -> tup
     names = Names()
     divisions: Contexts = {}
     for rank, (texts, divisions_of_rank) in answers:
-        codes = [*names.adopt(texts), -1]  # -1 stays what it is
+        codes = [*names.adopt(texts), -1]  # -1 stays as it is
         shift = answers.reading.shift(rank.number)
         for key, contexts in divisions_of_rank.items():
             for (kind, *of_rank), instances in contexts.items():
@@ -238,7 +236,7 @@ _CONTEXTS = Fact("contexts", 1, (Instances, Spread))
 
 
 def _read_contexts(reading: RankReading, categories: Categories) -> tuple[list[str | None], Contexts]:
-    """Return the names of one rank, and its operations by division and context; starts as recorded."""
+    """Return the names of one rank, and its operations by division and context, with starts as recorded."""
     operations, names = OperationNames(), Names()
     divisions: Contexts = {}
     all_ops = read_ops(reading, operations)
@@ -283,7 +281,7 @@ def _total_rows(key: Key, contexts: dict[_Context, Instances]) -> Iterator[Row]:
 
 
 def _duration_rows(key: Key, contexts: dict[_Context, Instances], names: Names) -> Iterator[Row]:
-    """Yield the classes of durations that occur, those of the name with most time first."""
+    """Yield the classes of durations that have operations, the name with most time first."""
     spreads = by_key((names.texts[context[1]], each.spread) for context, each in contexts.items())
     spreads_of_names = {name: Spread.sum(some) for name, some in spreads.items()}
     for name, spread in most_first(spreads_of_names, lambda spread: spread.moments.total):
@@ -295,7 +293,7 @@ def _duration_rows(key: Key, contexts: dict[_Context, Instances], names: Names) 
 
 
 def _classes(values: Ints) -> Sequence[tuple[int, int, int, int | None]]:
-    """Return which of some ascending durations lie in each class, where any do, and edges of the class [ns]."""
+    """Return, for each class that holds some ascending durations, their places, and its edges [ns]."""
     edges = [0, *(step * 10**decade for decade in _DECADES for step in _PER_DECADE)]
     cuts = [*np.searchsorted(values, edges, side="left").tolist(), len(values)]
     classes = zip(cuts, cuts[1:], edges, [*edges[1:], None], strict=False)
@@ -312,10 +310,10 @@ class _Runs:
     """The n-th runs of a kernel on some agents, for each n.
 
     Args:
-        agents: how many.
-        count: agents that have an n-th run.
-        time: sum of their durations [ns]; a float, of which sums of damaged ones do not overflow.
-        shortest, longest: [ns].
+        agents: number of agents.
+        count: number of agents that have an n-th run.
+        time: sum of their durations [ns], a float so that sums of damaged ones do not overflow.
+        shortest, longest: shortest and longest of their durations [ns].
     """
 
     agents: int
@@ -334,7 +332,7 @@ class _Runs:
 
 
 def instances(reading: Reading) -> Tables:
-    """Return how instances differ.
+    """Return the differences between instances.
 
     Raises:
         RocpdError: there are no kernels, or no two GPUs ran the same one.
@@ -466,7 +464,7 @@ def _text(name: str | None) -> str:
 
 
 def _gaps(gaps: Spread) -> Iterator[tuple[str, Instances]]:
-    """Yield the classes of gaps that occur, but for those of no length."""
+    """Yield the classes that hold gaps, without gaps of no length."""
     lengths, counts = gaps.distribution()
     cuts = np.searchsorted(lengths, [0, *(1000 * edge for edge in GAPS_US)], side="right").tolist()
     for gap_class, (low, high) in enumerate(pairwise([*cuts, len(lengths)])):
@@ -476,7 +474,7 @@ def _gaps(gaps: Spread) -> Iterator[tuple[str, Instances]]:
 
 
 def _gap_text(gap_class: int) -> str:
-    """Return what a class of gaps is called; a space would make it a kernel whose name can be cut.
+    """Return the name of a class of gaps, without a space, which would make it a kernel whose name can be cut.
 
     >>> _gap_text(0), _gap_text(1), _gap_text(len(GAPS_US))
     ('GAP:0us-10us', 'GAP:10us-20us', 'GAP:100000us-')

@@ -1,1 +1,1 @@
-"""Memory that is held, who allocates it, and copies."""
+"""Memory held, its allocation, and copies."""

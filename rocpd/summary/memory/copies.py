@@ -1,7 +1,7 @@
-"""How fast copies are, and the calls that make them: how long these take, and whether asynchronous ones wait.
+"""The rates of copies, and the calls that make them: how long these take, and whether asynchronous ones wait.
 
-A call whose name ends in Async should return before its copy is done. Where it does not, it waited, as it does for
-memory of the host that is not pinned (hipHostMalloc, hipHostRegister).
+A call whose name ends in Async should return before its copy is done. If it does not, it waited, as happens with memory
+of the host that is not pinned (hipHostMalloc, hipHostRegister).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from rocpd.summary.result import Field, Summary, by_name, table_of
 EDGES = (4 << 10, 64 << 10, 1 << 20, 16 << 20, 256 << 20)
 """Upper edges of the classes of sizes [bytes]; a size on an edge counts below it."""
 
-_FASTEST = float(1 << 62)  # bytes per second: damaged sizes make rates that no 64 bits hold
+_FASTEST = float(1 << 62)  # bytes per second: damaged sizes make rates beyond 64 bits
 _AGENTS = "SELECT id, type, type_index FROM rocpd_info_agent"
 _COLUMNS = ("start", "end", "size", "name", "source", "destination")
 
@@ -91,14 +91,14 @@ TABLES = by_name(
 )
 
 
-_Rates = dict[Key, dict[Key, Sums]]  # division -> what is counted by -> bytes, time [ns], rates [bytes/s] as a Spread
+_Rates = dict[Key, dict[Key, Sums]]  # division -> counted columns -> bytes, time [ns], rates [bytes/s] as a Spread
 
 
 def copy_rates(reading: Reading) -> Tables:
     """Return rates by size and by pair of agents, and the slowest copies.
 
     Raises:
-        RocpdError: no copies with valid timestamps.
+        RocpdError: there are no copies with valid timestamps.
     """
     read_first(reading.session, reading.options.step_marker)  # the slowest ones are on the time line
     answers = reading.each(_read_rates, _RATED, given=of_steps(reading.times()))
@@ -119,9 +119,9 @@ _RATED = Fact("rates", 1, (Sums, Spread))
 
 
 def _read_rates(reading: RankReading, steady: RankTime | None) -> tuple[_Rates, _Rates, dict[str, list[Row]]]:
-    """Return the rates of one rank by direction and size, and by agents, and of its slowest copies what they are.
+    """Return the rates of one rank by direction and size, and by agents, and its slowest copies.
 
-    These are duration, rank, start as recorded [ns], direction, bytes, and both agents.
+    A slow copy has duration, rank, recorded start [ns], direction, bytes, and both agents.
     """
     start, end, size, name, source, destination = _read_copies(reading, _COLUMNS, steady)
     size, duration = np.maximum(size, 0), end - start
@@ -150,7 +150,7 @@ def _read_copies(reading: RankReading, names: tuple[str, ...], steady: RankTime 
 
 
 def begun_in(steady: RankTime | None, start: Ints) -> Flags:
-    """Return which copies begin in the steps of a rank; without steps all do."""
+    """Return which copies begin in the steps of a rank; all of them if it has no steps."""
     all_copies = np.ones(len(start), bool)
     return (start >= steady.start) & (start < steady.end) if steady and steady.steps else all_copies
 
@@ -165,7 +165,7 @@ def _agent(agents: Mapping[int, str], number: int) -> str:
 
 
 def rates(size: Ints, duration: Ints) -> Sums:
-    """Return bytes, time [ns] and the rate of each [bytes/s] of copies that take so long [ns]."""
+    """Return the bytes, the time [ns] and the rates [bytes/s] of copies of some sizes and durations [ns]."""
     timed = duration.nonzero()[0]
     per_second = np.minimum(size[timed] * 1e9 / duration[timed], _FASTEST).astype(np.int64)
     return Sums((total(size), total(duration), Spread.of(per_second, len(size))))
@@ -188,12 +188,12 @@ def _cells(size: int, time: int, each: Spread) -> Row:
 
 
 def size_label(size_class: int) -> str:
-    """Return what a class of sizes is called: its number in `EDGES`."""
+    """Return the name of a class of sizes, given its number in `EDGES`."""
     return class_labels([f"{edge >> 20} MiB" if edge >= 1 << 20 else f"{edge >> 10} KiB" for edge in EDGES])[size_class]
 
 
 def class_labels(edges: Sequence[str]) -> list[str]:
-    """Return what classes of values are called that lie between edges.
+    """Return the names of classes of values between edges.
 
     >>> class_labels(["4 KiB", "1 MiB"])
     ['up to 4 KiB', '4 KiB to 1 MiB', 'over 1 MiB']
@@ -202,15 +202,15 @@ def class_labels(edges: Sequence[str]) -> list[str]:
 
 
 _Calls = dict[Key, dict[tuple[str | None, int, str | None], Sums]]
-"""Division -> direction, class of sizes and function -> copies, those of ranks with steps, those whose calls waited for
-them; time of copies, of calls, and of calls that waited [ns]."""
+"""Division -> direction, class of sizes and function -> copies, those of ranks with steps, those whose calls waited;
+time of copies, of calls, and of calls that waited [ns]."""
 
 
 def copy_calls(reading: Reading) -> Tables:
     """Return the calls that copy.
 
     Raises:
-        RocpdError: no copies with valid timestamps.
+        RocpdError: there are no copies with valid timestamps.
     """
     answers = reading.each(_read_calls, _COPYING, given=of_steps(reading.times()))
     yield answers.adding(parts_added)
@@ -246,7 +246,7 @@ def _read_calls(reading: RankReading, steady: RankTime | None) -> tuple[_Calls, 
 
 
 def _first_of_call(call: Ints, among: Flags) -> Flags:
-    """Return which of some copies are the first one of their call: those have its time, however many it makes."""
+    """Return which of some copies are the first of their call: they take its time, however many copies it makes."""
     rows = among.nonzero()[0]
     is_first = np.zeros(len(call), bool)
     is_first[rows[np.unique(call[rows], return_index=True)[1]]] = True

@@ -1,4 +1,4 @@
-"""Copies by direction, and how much of the time of agents they take while nothing else runs."""
+"""Copies by direction, and the share of agents' time that copies take while nothing else runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TABLES = {"copies": totals.TABLES["copies"]}
 
 
 def copies(reading: Reading) -> Tables:
-    """Return time, bytes and bandwidth by direction, and say how much of the time copies take that nothing hides.
+    """Return time, bytes and bandwidth by direction, with a finding on the time of exposed copies.
 
     Raises:
         RocpdError: there are no copies.

@@ -1,16 +1,16 @@
-"""How much memory is held: the peak of each agent and its course over time.
+"""The memory held: the peak of each agent and its course over time.
 
 An allocation counts from its start; a free ends the allocation of the same level and address (scratch memory: of the
 same agent and queue) in its rank, whatever size and stream the free itself names. REAL, VIRTUAL (reserved addresses)
-and SCRATCH memory are kept apart. What ranks, hosts or streams hold is what their allocations hold together at a time,
-on the time line of all ranks. In a window memory counts from what was held before it; allocations and frees count by
+and SCRATCH memory are kept apart. The memory of ranks, hosts or streams is that of all their allocations at a time, on
+the time line of all ranks. In a window, memory counts from the amount held before it; allocations and frees count by
 their start.
 
-Who allocates memory, what each step leaves behind, and what looks like a leak.
+Also the sites that allocate, the memory that steps leave behind, and candidates for leaks.
 
-A site is a call and the innermost marker around it on its thread, # for numbers. An allocation is freed by the free of
-the same memory, by the rule of `schema.rules.memory`. Windows select allocations by their start; frees are looked for
-in the whole trace. Scratch memory, which the runtime takes by itself, is left out.
+A site is a call and the innermost marker around it on its thread, with # for numbers. An allocation is freed by the
+free of the same memory, by the rule of `schema.rules.memory`. Windows select allocations by their start; frees are
+searched in the whole trace. Scratch memory, which the runtime takes by itself, is left out.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ LEAK = "memory.leak"
 """The rule of findings on memory that steps leave behind."""
 
 _LEVEL = Field("level", "", "REAL, VIRTUAL or SCRATCH")
-_FEWEST = 4  # steps, before a repeated allocation is a habit
+_FEWEST = 4  # steps before a repeated allocation is a habit
 _MOST, _OFTEN = 0.9, 0.5  # of the steps
-_HELD = 3  # which of the sums of a site is what nothing frees
+_HELD = 3  # place of the bytes never freed among the sums of a site
 
 TABLES = by_name(
     table_of(
@@ -109,7 +109,7 @@ def memory(reading: Reading) -> Tables:
     """Return the peak and the course of memory.
 
     Raises:
-        RocpdError: no allocations.
+        RocpdError: there are no allocations.
     """
     levels: dict[_Level, grouping.Sums] = {}
     capacities: dict[Key, int | None] = {}
@@ -139,16 +139,16 @@ def memory(reading: Reading) -> Tables:
 
 
 def _read_memory(reading: RankReading, step: re.Pattern[str]) -> tuple[_OfLevels, _OfSites]:
-    """Return what one rank holds, and what its steps leave behind."""
+    """Return the memory held by one rank, and that left behind by its steps."""
     sites = reading.derived(_SITES, partial(_read_sites, step=step))
     return reading.derived(_HELD_BY_LEVEL, _read_levels), sites
 
 
 def _course(at: Ints, change: Ints) -> tuple[Ints, Ints]:
-    """Return the times of changes in order, and the bytes held from then on."""
+    """Return the times of changes in order, and the bytes held from each on."""
     order = np.argsort(at, kind="stable")
     change = change[order]
-    # Damaged sizes can add up to more than 64 bits hold.
+    # Damaged sizes can add up to more than fits into 64 bits.
     return at[order], np.cumsum(change if total(np.abs(change)) < 1 << 63 else change.astype(object))
 
 
@@ -158,10 +158,10 @@ _OfLevels = tuple[dict[_Level, grouping.Sums], dict[Key, int | None]]
 
 
 def _read_levels(reading: RankReading) -> _OfLevels:
-    """Follow the memory of one rank, in a window from what was held before it; return it, and what its agents have.
+    """Return the memory of one rank by level, and the capacities of its agents [bytes].
 
-    Of a level: allocations, frees, frees of what was never seen allocated; times and bytes of changes, each in a list
-    with those of further ranks. What is held when a window starts is there from then on.
+    Each level has allocations, frees, frees of memory never seen allocated; and times and bytes of changes, each in a
+    list to which further ranks are added. In a window, memory held before its start counts from the start on.
     """
     by, part = reading.options.by or By.AGENT, reading.window.part
     begin = -1 if part.start is None else part.start
@@ -190,7 +190,7 @@ def _read_levels(reading: RankReading) -> _OfLevels:
 
 
 def _slices(at: Ints, now: Ints, bins: int) -> Iterator[tuple[int, int]]:
-    """Yield start and largest value of up to `bins` equal slices; what a change at its start ends is not in one."""
+    """Yield start and peak of up to `bins` equal slices; memory freed at the start of a slice is not in it."""
     if not len(at):
         return
     width = max(1, -(-(int(at[-1] - at[0]) + 1) // bins))
@@ -208,22 +208,22 @@ class _Site(NamedTuple):
 
 
 _Sites = dict[Key, dict[_Site, grouping.Sums]]
-"""Division -> site -> allocations, bytes, the largest, what is never freed [bytes]; by rank and step its steps,
-allocations freed in their own step (churn), steps that leave some behind; time of the calls that make and free what
-churns [ns]."""
+"""Division -> site -> allocations, bytes, the largest, bytes never freed; by rank and step: its steps, allocations that
+are freed in their own step (churn), steps that leave some behind; time of the calls that make and free churning ones
+[ns]."""
 
 _BySteps = dict[Key, dict[int, grouping.Sums]]
 """Division -> step -> ranks, allocations, frees, bytes of both."""
 
 _Leaks = dict[_Site, list[tuple[int, int]]]
-"""Sites that leave memory behind in nearly every step -> ranks, and how much in all [bytes]."""
+"""Sites that leave memory behind in nearly every step -> ranks, and the total left on each [bytes]."""
 
 
 def allocation_sites(reading: Reading) -> Tables:
-    """Return who allocates, and what steps leave behind.
+    """Return the sites that allocate, and the memory that steps leave behind.
 
     Raises:
-        RocpdError: no allocations.
+        RocpdError: there are no allocations.
     """
     answers = reading.each(partial(_read_sites, step=is_step(reading.options.step_marker)), _SITES)
     yield answers.adding(grouping.parts_added)
@@ -240,9 +240,9 @@ _OfSites = tuple[_Sites, _BySteps, _Leaks, dict[str, int]]
 
 
 def _read_sites(reading: RankReading, step: re.Pattern[str]) -> _OfSites:
-    """Return what sites and steps of one rank add, its leaks, and how many steps it has: the most, and all.
+    """Return the sums of the sites and steps of one rank, its leaks, and its number of steps, as maximum and as sum.
 
-    Two analyses of a report ask for it; it is not to be changed.
+    Two analyses of a report ask for it; it must not be changed.
     """
     counting = replace(reading, left_out=Counter())
     asked = "sites", step, reading.options.by, reading.window
@@ -276,18 +276,18 @@ def _sites_of_rank(reading: RankReading, step: re.Pattern[str]) -> _OfSites:
 
 
 class Made(NamedTuple):
-    """Allocations of a rank that are no scratch memory.
+    """Allocations of a rank without scratch memory.
 
     Args:
         agent: the agent.
         call, marker, level: numbers of names.
-        bytes: size.
-        step: number of the step, `NULL` outside.
+        bytes: size [bytes].
+        step: number of the step; `NULL` outside of steps.
         counts: whether it counts.
-        time: of the calls that make and free it [ns].
-        is_freed: whether something frees it.
-        freed_in: number of the step in which it is freed, `NULL` outside.
-        free_counts: whether that counts.
+        time: time of the calls that make and free it [ns].
+        is_freed: whether a free ends it.
+        freed_in: number of the step of its free; `NULL` outside of steps.
+        free_counts: whether its free counts.
     """
 
     agent: Ints
@@ -304,7 +304,7 @@ class Made(NamedTuple):
 
 
 def _made(reading: RankReading, allocations: Allocations, step: re.Pattern[str], names: Names) -> Made:
-    """Return the allocations of a rank that are no scratch memory; `names` gets names."""
+    """Return the allocations of a rank without scratch memory; their names are added to `names`."""
     callers, texts = read_callers(reading, allocations), allocations.names.texts
     known = dict(enumerate(callers.names.texts))
     numbers = (number for (number,) in through_steps(reading.reader, step).at(allocations.start))
@@ -329,7 +329,7 @@ def _made(reading: RankReading, allocations: Allocations, step: re.Pattern[str],
 
 
 def _by_step(reading: RankReading, made: Made, lanes: Ints) -> _BySteps:
-    """Return what the steps of a rank allocate and free."""
+    """Return the allocations and frees of a rank by step."""
     steps: _BySteps = {}
     for at, (step, counts) in enumerate(((made.step, made.counts), (made.freed_in, made.free_counts))):
         chosen = ((step != NULL) & counts).nonzero()[0]
@@ -343,7 +343,7 @@ def _by_step(reading: RankReading, made: Made, lanes: Ints) -> _BySteps:
 
 
 def _of_site(made: Made, rows: Ints) -> tuple[grouping.Sums, set[int]]:
-    """Return what a site of a rank allocates, and the steps in which it leaves memory behind."""
+    """Return the sums of a site of a rank, and the steps in which it leaves memory behind."""
     step, size, is_freed = made.step[rows], made.bytes[rows], made.is_freed[rows]
     leaving = set(step[(step != NULL) & ~is_freed].tolist())
     churn = is_freed & (step != NULL) & (step == made.freed_in[rows])
@@ -362,12 +362,12 @@ def _step_rows(key: Key, steps: Mapping[int, grouping.Sums]) -> Iterator[Row]:
 
 
 def _findings(every_site: _Sites, _: _BySteps, leaks: _Leaks, counts: Mapping[str, int]) -> Iterator[Finding]:
-    """Name sites that leave memory in nearly every step, and those that allocate and free in most.
+    """Yield findings on sites that leave memory in nearly every step, and on sites that allocate and free in most.
 
     Args:
-        every_site: of all ranks.
+        every_site: the sites of all ranks.
         leaks: sites that leave memory.
-        counts: steps of the rank with most, and of all ranks.
+        counts: number of steps of the rank with most, and of all ranks.
     """
     from rocpd.table.human import readable
 

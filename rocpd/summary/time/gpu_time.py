@@ -1,8 +1,8 @@
-"""How agents spend their time: busy and idle, gaps, what overlaps what, what a step consists of.
+"""The time of agents: busy and idle, gaps, overlap, and the parts of a step.
 
 Compute, exposed communication, exposed copies and idle time add up to the time exactly. The parts are those of
-`facts.agent_time`, of the time that counts; a GPU that several processes use counts once, as `facts.sharing` says, but
-for each of them by rank, agent and stream. Where steps or markers divide, time goes where the rank is at that time.
+`facts.agent_time` in the time that counts; a GPU that several processes use counts once, see `facts.sharing`, but by
+rank, agent and stream for each of them. With a division by steps or markers, time belongs to the rank's place then.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from rocpd.table.human import readable
 EDGES_US = (10, 20, 50, 100, 1000, 10000, 100000)
 """Upper edges of the gap histogram [us]; a gap on an edge counts below it."""
 
-_COMPUTES = 0.1  # of the compute time of an agent: a stream that has more computes
+_COMPUTES = 0.1  # share of an agent's compute time from which on a stream counts as computing
 
-_HIDDEN, _COSTS = 5.0, 5.0  # percent of communication, and of the time: less overlaps not at all; more costs something
+_HIDDEN, _COSTS = 5.0, 5.0  # percent hidden below which nothing overlaps; percent of the time that costs something
 
 _NEARLY_ALL = 0.9  # of exposed communication
 
@@ -133,8 +133,8 @@ TABLES = by_name(
 class _Sum(Total):
     """Sums over agents: counts, times [ns], and each gap.
 
-    `in_streams` is the time of communication kernels whose stream is known, `in_computing_streams` of those in streams
-    that compute.
+    `in_streams` is the time of communication kernels whose stream is known, `in_computing_streams` the part of it in
+    streams that compute.
     """
 
     operations: int = 0
@@ -152,17 +152,17 @@ class _Sum(Total):
 
     @property
     def busy(self) -> int:
-        """Time with any operation [ns]."""
+        """The time with any operation [ns]."""
         return self.compute + self.exposed + self.exposed_copy
 
     @property
     def span(self) -> int:
-        """All the time [ns]."""
+        """All time [ns]."""
         return self.busy + self.idle
 
 
 class Gap(NamedTuple):
-    """Time without operation [ns], and what ran before and after."""
+    """A time without operations [ns], and the operations before and after it."""
 
     length: int
     rank: int
@@ -172,7 +172,7 @@ class Gap(NamedTuple):
     after: str | None
 
     def order(self) -> tuple[int, int, int, int]:
-        """Return the sort key: the longest last, and of equal ones the first."""
+        """Return the sort key: the longest last, of equal ones the first last."""
         return self.length, -self.rank, -self.agent, -self.start
 
 
@@ -180,7 +180,7 @@ def gpu_time(reading: Reading) -> Tables:
     """Return busy and idle time, the gap histogram, the largest gaps, and overlap.
 
     Raises:
-        RocpdError: no operation with valid timestamps.
+        RocpdError: there is no operation with valid timestamps.
     """
     times = reading.asking(replace(reading.options, by=reading.by or By.AGENT)).times()
     add_up = partial(_busy_in_all, top=reading.options.top)
@@ -208,7 +208,7 @@ _BUSY = Fact("busy", 1, (_Sum, Spread, Gap))
 
 
 def each_of(reading: Reading, times: Times, fact: Fact, derive: Callable[..., Answer]) -> RankAnswers[Answer]:
-    """Ask what is derived of the time of each rank that counts."""
+    """Return the answers of ranks to a question on the time that counts."""
     return reading.each(partial(derive, categories=load(reading.options.categories)), fact, given=times)
 
 
@@ -265,7 +265,7 @@ def _of_operations(ops: Ops, kinds: Ints) -> _Sum:
 def gaps_of(
     reading: RankReading, spent: AgentTime, names: OperationNames, ops: Ops, gaps: tuple[Ints, Ints]
 ) -> Iterator[Gap]:
-    """Yield gaps with what ran before and after them; nothing did where all the time of an agent begins or ends."""
+    """Yield gaps with the operations before and after them; None where the time of an agent begins or ends."""
     busy = spent.take(spent.operation >= 0)
     for start, end in zip(*(side.tolist() for side in gaps), strict=True):
         at = int(np.searchsorted(busy.start, start))
@@ -276,7 +276,7 @@ def gaps_of(
 
 
 def _computing_streams(ops: Ops, compute: Ints) -> Ints:
-    """Return the streams that have their share of the compute time; `compute` are the numbers of its kernels."""
+    """Return the streams with a large enough share of the compute time; `compute`: rows of the computing kernels."""
     streams, of = np.unique(ops.stream[compute], return_inverse=True)
     times = np.bincount(of, ops.duration[compute], len(streams))
     chosen: Ints = streams[(times >= _COMPUTES * times.sum()) & (streams != NULL)]
@@ -321,7 +321,7 @@ def _largest_rows(reading: Reading, gaps: Sequence[Gap], idle: int) -> Iterator[
 
 @frozen
 class PartTimes(Total):
-    """Times of agents [ns]; `all_communication`: hidden or not."""
+    """Times of agents [ns]; `all_communication` includes hidden communication."""
 
     compute: int = 0
     communication: int = 0
@@ -341,7 +341,7 @@ class PartTimes(Total):
 
 @frozen
 class _Budget(Total):
-    """Times of all agents, and of those that go through steps; `agent_steps`: how many steps these go through."""
+    """Times of all agents, and of those that go through steps; `agent_steps`: the number of steps of these."""
 
     every: PartTimes
     in_steps: PartTimes
@@ -349,11 +349,11 @@ class _Budget(Total):
 
 
 Copies = dict[tuple[str, int], Sums]
-"""Direction and class of sizes -> exposed time, time in all [ns], and rates [bytes/s] as a Spread."""
+"""Direction and class of sizes -> exposed time, total time [ns], and rates [bytes/s] as a Spread."""
 
 
 class Parts(NamedTuple):
-    """The share of one rank, or of several: times by division, copies, and the numbers of those that have such time."""
+    """The results of one rank, or of several: times by division, copies, and the numbers of ranks that have time."""
 
     sums: dict[Key, _Budget]
     copies: Copies
@@ -364,7 +364,7 @@ def budget(reading: Reading) -> Tables:
     """Return the parts of a step.
 
     Raises:
-        RocpdError: no operations.
+        RocpdError: there are no operations.
     """
     times = reading.times()
     yield (answers := each_of(reading, times, BUDGET, parts_of_rank).adding(parts_added))
@@ -395,7 +395,7 @@ def _counted_rows(reading: Reading, times: Times, by: By | None) -> Iterator[Row
 
 
 def _started(reading: Reading, times: Times) -> Iterator[Finding]:
-    """Yield how much of the trace lies before the time that counts, where that is a tenth or more."""
+    """Yield the share of the trace before the time that counts, if it is a tenth or more."""
     for *_, before, _, _, share in () if reading.session.window else _counted_rows(reading, times, None):
         if share is not None and share >= _MATTERS:
             warm_up = " and warm-up" if any(time.warm_up for time in times.values()) else ""
@@ -412,7 +412,7 @@ def _unmarked(times: Sequence[RankTime]) -> Iterator[Finding]:
 
 
 def exposed_copies(times: PartTimes, copies: Copies) -> Iterator[Finding]:
-    """Yield how much of the time copies take that nothing hides, in which direction, and how fast most of these are."""
+    """Yield the share of time of exposed copies, their main direction, and the rate of most of these."""
     if not times.copy or not copies:
         return
     share, exposed = times.copy * 100 / times.span, Counter[str]()
@@ -441,14 +441,14 @@ def _direction(name: str) -> str:
 
 
 def _more(reading: Reading) -> str:
-    """Return where it is said how much of exposed communication waits; nothing where no ranks compare."""
+    """Return a hint at the table on waits in exposed communication; empty if no ranks compare."""
     if len(reading.session.ranks) < 2 or reading.session.runs > 1:
         return ""
     return "; `rocpd summary exposed-communication` says how much of it waits"
 
 
 def _overlap(exposed: int, communication: int, span: int, more: str) -> Iterator[Finding]:
-    """Yield how much of the time is exposed communication, and how much of communication compute hides; [ns]."""
+    """Yield the share of exposed communication in the time, and the share that compute hides; arguments in ns."""
     if not span or not communication:
         return
     hidden, share = (communication - exposed) * 100 / communication, exposed * 100 / span
@@ -464,12 +464,12 @@ def _is_lost(hidden: float, share: float) -> bool:
 
 
 def said_of_overlap(hidden: float, share: float, split: str = "") -> str:
-    """Say how much of communication is hidden, and how much of the time is exposed.
+    """Return the hidden share of communication and the exposed share of the time, in words.
 
     Args:
-        hidden: by compute [% of communication].
+        hidden: hidden by compute [% of communication].
         share: exposed communication [% of GPU time].
-        split: what that consists of, in words.
+        split: parts of the exposed communication, in words.
     """
     text = f"{share:.0f} % of GPU time is exposed communication{split}"
     if _is_lost(hidden, share):
@@ -504,7 +504,7 @@ def parts_of_rank(reading: RankReading, time: RankTime | None, categories: Categ
 
 
 def _steps_of_window(reading: RankReading) -> int:
-    """Return how many steps the window of a rank consists of, from the start of one to the end of one; else 0."""
+    """Return the number of steps in the window of a rank if it begins and ends with steps; else 0."""
     part = reading.window.part
     if part.start is None or part.end is None:
         return 0
@@ -515,7 +515,7 @@ def _steps_of_window(reading: RankReading) -> int:
 
 
 def _copies(reading: RankReading, ops: Ops, names: OperationNames, exposed: Ints) -> Copies:
-    """Return the copies of a rank; none where none is exposed: sizes are not read then."""
+    """Return the copies of a rank; empty if none is exposed, and sizes are not read then."""
     copies: Copies = {}
     if not exposed.any():
         return copies

@@ -1,9 +1,9 @@
-"""Why agents have nothing to do: by what their host does meanwhile, by call and marker, and by function.
+"""Why agents have nothing to do: by the activity of their host meanwhile, by call and marker, and by function.
 
-Every nanosecond without operation has one cause: causes add up to the time that counts less the time in which the agent
-is busy. Where filters leave operations out, their time is a cause of its own. A sample of a call stack counts for an
-idle piece when it was taken during that piece, of the thread that launches the next operation of the agent; what is
-recursive counts once.
+Each nanosecond without an operation has one cause: causes add up to the time that counts minus the busy time of the
+agent. The time of operations that filters leave out is a cause of its own. A sample of a call stack counts for an idle
+piece if it was taken during that piece, on the thread that launches the next operation of the agent; recursive
+functions count once.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ _IS_AT_EDGE = np.array([*(cause in _AT_EDGES for cause in agent_time.CAUSES), Fa
 
 _LISTED = 8  # ranks
 
-_MUCH = 0.4  # of the idle time: so much begins in a call that is named
-_MOST_OF_IT = 0.5  # of the idle time, in one gap: it is no habit of the program; of that of a cause, in one marker
+_MUCH = 0.4  # share of the idle time that begins in a call, for it to be named
+_MOST_OF_IT = 0.5  # of the idle time, in one gap, which is then no habit of the program; of a cause, in one marker
 
 _MEANWHILE = {
     HostCall.LAUNCH: "while the host launches",
@@ -120,7 +120,7 @@ TABLES = by_name(
 )
 
 _Stacks = dict[tuple[str, str, str | None], Sums]
-"""Cause, function and file -> samples, time in all and of its own [ns]."""
+"""Cause, function and file -> samples, total time and own time [ns]."""
 
 
 @frozen
@@ -129,10 +129,10 @@ class _Time:
 
     Args:
         total: sum [ns].
-        pieces: how many.
-        longest: length [ns], rank, agent, start as recorded.
+        pieces: number of pieces.
+        longest: the longest piece: length [ns], rank, agent, recorded start.
         begun: sum of the gaps that begin with it, up to work of the host [ns].
-        markers: path of ranges -> its part of the sum, where it is a call that waits [ns].
+        markers: path of ranges -> its part of the sum, for a call that waits [ns].
     """
 
     total: int
@@ -159,7 +159,7 @@ _ByCause = dict[tuple[str, str | None], _Time]  # cause, function or marker
 
 
 class _OfRank(NamedTuple):
-    """Idle time of a rank by cause, without what filters leave out, and all its time [ns]."""
+    """Idle time of a rank by cause, without operations that filters leave out, and all its time [ns]."""
 
     rank: int
     hostname: str | None
@@ -168,19 +168,19 @@ class _OfRank(NamedTuple):
 
     @property
     def percent(self) -> float:
-        """Its idle time by all its time [%]."""
+        """The share of its idle time in all its time [%]."""
         return sum(self.causes.values()) * 100 / self.span
 
 
 class _Idle(NamedTuple):
-    """The share of one rank, or of several.
+    """The results of one rank, or of several.
 
     Args:
         idle: division -> idle time by cause.
         span: division -> time of agents, idle or busy [ns].
         gaps: the longest gap of each agent, between two operations.
-        stacks: division -> functions in which the host was meanwhile.
-        ranks: those that have such time.
+        stacks: division -> functions of the host meanwhile.
+        ranks: the ranks with time that counts.
     """
 
     idle: dict[Key, _ByCause]
@@ -190,7 +190,7 @@ class _Idle(NamedTuple):
     ranks: list[_OfRank]
 
     def add_rank(self, rank: Rank) -> None:
-        """Add a rank whose share this is, if it has such time."""
+        """Add the rank of these results, if it has time that counts."""
         causes = Counter[str]()
         for times in self.idle.values():
             causes.update({cause: time.total for cause, time in _causes(times).items() if cause != agent_time.LEFT_OUT})
@@ -223,7 +223,7 @@ def idle(reading: Reading) -> Tables:
 
 
 def _note_steady(reading: Reading, times: list[RankTime]) -> None:
-    """Say what is left out at both ends."""
+    """Note the steps that count, and the time left out at both ends."""
     if steady := [time for time in times if time.steps]:
         steps, warm_up = (sorted({getattr(time, name) for time in steady}) for name in ("steps", "warm_up"))
         shown = [str(some[0]) if len(some) == 1 else f"{some[0]}-{some[-1]}" for some in (steps, warm_up)]
@@ -273,9 +273,9 @@ def _by_cause(idle: agent_time.AgentTime, names: Names, paths: CallPaths, rank: 
 
 
 def _begun(idle: agent_time.AgentTime) -> Ints:
-    """Return how long the gap is that begins with each piece [ns]; 0 where it began before.
+    """Return the length of the gap that begins with each piece [ns]; 0 where the gap began earlier.
 
-    Work of the host is for itself: it ends the gap, and another one begins after it.
+    Work of the host stands alone: it ends a gap, and another one begins after it.
     """
     if not len(idle.start):
         return idle.start
@@ -313,7 +313,7 @@ def _call_rows(reading: Reading, spans: Mapping[Key, int], key: Key, times: _ByC
 
 
 def _findings(ranks: Sequence[_OfRank], gaps: Sequence[Gap], idle: Iterable[_ByCause]) -> Iterator[Finding]:
-    """Say how much of the time agents are idle, where more, and what for; where one gap is most of it, which."""
+    """Yield the idle share of agents, where it is larger, its main cause, and a single gap that is most of it."""
     causes = sum((Counter(rank.causes) for rank in ranks), Counter[str]())
     span, total = sum(rank.span for rank in ranks), causes.total()
     share, evidence = total * 100 / span, {"idle_ns": total, "span_ns": span}
@@ -337,7 +337,7 @@ def _findings(ranks: Sequence[_OfRank], gaps: Sequence[Gap], idle: Iterable[_ByC
 
 
 def _most_in(idle: Iterable[_ByCause], cause: str) -> str:
-    """Return the marker, or call, in which most of the idle time of a cause lies, in words; or nothing."""
+    """Return the marker or call with most of the idle time of a cause, in words; empty if none has most."""
     times = Counter[str | None]()
     for of_key in idle:
         times.update({name: time.total for (its_cause, name), time in of_key.items() if its_cause == cause})
@@ -348,7 +348,7 @@ def _most_in(idle: Iterable[_ByCause], cause: str) -> str:
 
 
 def _begins_in(idle: Iterable[_ByCause], total: int, span: int) -> str:
-    """Return the call in which much of the idle time begins [ns], in words; or nothing: a queue says not for what."""
+    """Return the call in which much of the idle time begins, in words, or nothing; a queue does not show the reason."""
     begun = Counter[tuple[str, str | None]]()
     for of_key in idle:
         begun.update({which: time.begun for which, time in of_key.items()})
@@ -359,7 +359,7 @@ def _begins_in(idle: Iterable[_ByCause], total: int, span: int) -> str:
 
 
 def _by_rank(ranks: Sequence[_OfRank]) -> Iterator[Finding]:
-    """Say how long each rank is idle for all causes, the longest first; of many ranks those first, and the last."""
+    """Yield the idle time of each rank over all causes, the longest first; of many ranks the first and the last."""
     ordered = sorted(ranks, key=lambda each: -each.percent)
     times = (readable(sum(each.causes.values()), "ns") for each in ordered)
     said = [f"rank {of.rank} ({of.percent:.1f} %, {time})" for of, time in zip(ordered, times, strict=True)]
@@ -370,7 +370,7 @@ def _by_rank(ranks: Sequence[_OfRank]) -> Iterator[Finding]:
 
 
 def _far_out(ranks: Sequence[_OfRank], said: str = agent_time.UNKNOWN) -> str:
-    """Return that one rank or host is idle twice as much as half of the ranks are, and what for; or nothing."""
+    """Return the one rank or host that is idle twice as much as half of the ranks, and why, in words; or nothing."""
     middle = median(rank.percent for rank in ranks)
     out = [rank for rank in ranks if rank.percent >= max(2 * middle, _WORTH_SAYING)]
     hosts = [rank.hostname for rank in out]
@@ -386,7 +386,7 @@ def _far_out(ranks: Sequence[_OfRank], said: str = agent_time.UNKNOWN) -> str:
 
 
 def _one_gap(gaps: Sequence[Gap], idle: int) -> str:
-    """Return the gap that is most of the idle time [ns], one of each agent, in words; or nothing."""
+    """Return the gaps, one of each agent, that are most of the idle time, in words; or nothing."""
     in_gaps = sum(gap.length for gap in gaps)
     if in_gaps < _MOST_OF_IT * idle:
         return ""
@@ -400,7 +400,7 @@ def _one_gap(gaps: Sequence[Gap], idle: int) -> str:
 
 
 def _stacks_while(idle: agent_time.AgentTime, samples: StackSamples, history: agent_time.History) -> _Stacks:
-    """Return in which functions the threads were that an agent waited for; `idle` comes in order of time."""
+    """Return the functions of the threads that an agent waited for; `idle` is in order of time."""
     sums: _Stacks = {}
     if not len(samples.at) or not len(idle.start):
         return sums
@@ -416,7 +416,7 @@ def _stacks_while(idle: agent_time.AgentTime, samples: StackSamples, history: ag
 
 
 def _threads(idle: agent_time.AgentTime, history: agent_time.History) -> Ints:
-    """Return of each piece the thread that launches the next operation, `NULL` where none is known."""
+    """Return for each piece the thread that launches the next operation; `NULL` if none is known."""
     regions = history.regions
     ops = history.ops.take((history.ops.agent == idle.agent).nonzero()[0])
     ops = ops.take(np.argsort(ops.start, kind="stable"))

@@ -1,7 +1,7 @@
-"""The first answer: what the job is, what is wrong with it, what its time consists of, which kernels and steps take it.
+"""The first answer: a description of the job, its problems, the parts of its time, and the top kernels and steps.
 
-Puts together what the analyses find whose rows say `in_overview`, and calculates nothing by itself; what lacks its data
-is left out.
+Combines the findings of the analyses with `in_overview`, and calculates nothing itself; analyses without data are left
+out.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from rocpd.summary.time.steps import how_grown, pause_after
 from rocpd.table.human import readable
 
 _KERNELS, _STEPS, _LOSSES, _RUNS = 8, 3, 3, 8
-_WORTH_SAYING = 10.0  # percent of the time: a part that has a sentence
+_WORTH_SAYING = 10.0  # percent of the time from which on a part has a sentence
 
 TABLES = by_name(
     table_of(
@@ -65,24 +65,24 @@ TABLES = by_name(
     ),
 )
 _SHOWN = frozenset({"budget", "kernels", "steps", "exposed-communication"})
-_PATIENCE_S = 1.5  # of people who see nothing but a bar
-_LONG_S = 3.0  # reading that takes no longer ends soon enough by itself
-_FEWEST_RANKS = 2  # that say something about a job
+_PATIENCE_S = 1.5  # time until people who see only a bar want to know more
+_LONG_S = 3.0  # remaining time of reading from which on an early answer is worth it
+_FEWEST_RANKS = 2  # ranks that show something about a job
 _OF_ALL = frozenset({"trace", "ranks"})  # analyses that compare ranks
 _EARLY = frozenset(
     {"step.outlier", "step.pause", "gpu.idle", "gpu.compute", "comm.exposed", "copy.exposed", "job.startup"}
 )
-"""Rules of findings that stand before all ranks were read."""
-_JUDGED = ("trace", "ranks", "budget", "idle")  # analyses whose findings have a place of their own; others come last
+"""Rules of findings that hold before all ranks are read."""
+_JUDGED = ("trace", "ranks", "budget", "idle")  # analyses whose findings have a place of their own, before the others
 _EXPOSED = ("comm.overlap", "comm.exposed", "copy.exposed")
 _ROWS = {"overview": ("budget", 0), "top-kernels": ("kernels", _KERNELS), "top-steps": ("steps", _STEPS)}
 
 
 def overview(reading: Reading) -> Iterator[Summary]:
-    """Return what was found, and the tables behind it.
+    """Return the findings, and the tables behind them.
 
     Raises:
-        RocpdError: nothing has the data that it needs.
+        RocpdError: no analysis has the data that it needs.
     """
     analyses: dict[str, Function] = {name: entries.load(row.home, name) for name, row in joined_analyses().items()}
     options = dict.fromkeys(analyses, reading.options)
@@ -109,13 +109,13 @@ def overview(reading: Reading) -> Iterator[Summary]:
 def _found_early(
     reading: Reading, analyses: Mapping[str, Function], start: float, done: int, known: Mapping[str, Known]
 ) -> None:
-    """Call `reading.on_preliminary` once with what the ranks so far show, where reading takes several seconds.
+    """Call `reading.on_preliminary` once with findings from the ranks so far, if reading takes several seconds.
 
     Args:
-        reading: of the whole job.
+        reading: the reading of the whole job.
         analyses: by name.
-        start: when reading began [s].
-        done: how many ranks were read.
+        start: time when reading began [s].
+        done: number of ranks read.
         known: the answers so far; analyses that compare ranks wait for all.
     """
     hear, ranks = reading.on_preliminary, len(reading.session.ranks)
@@ -133,16 +133,16 @@ def _found_early(
 
 
 def conclude(session: Federation, tables: Mapping[str, Summary]) -> list[Finding]:
-    """Return what the job is, and what the tables of analyses that are put together, by name, say of it."""
+    """Return the finding that describes the job, and the findings of the analyses' tables, given by name."""
     return [job_finding(session, tables), *_found(tables)]
 
 
 def _runs(reading: Reading) -> Iterator[Finding]:
-    """Say what the time of several runs consists of, those that are alike at once, and how to divide them."""
+    """Yield the parts of the time of several runs, equal ones together, and how to divide the runs."""
     by_run = reading.asking(replace(reading.options, by=By.RUN))
     try:
         budget = next(tables_alone(gpu_time.budget(by_run)))
-    except RocpdError:  # no run has work of GPUs
+    except RocpdError:  # no run has GPU work
         return
     times: dict[int, dict[str, int]] = {}
     for run, part, time, *_ in budget:
@@ -165,7 +165,7 @@ def _runs(reading: Reading) -> Iterator[Finding]:
 
 
 def _time(times: Mapping[int, Mapping[str, int]], runs: Sequence[int]) -> str:
-    """Say what the time of runs consists of, from the least to the most of any."""
+    """Return the parts of the time of runs in words, each from its least to its largest share."""
     sums = sorted(sum(times[run].values()) for run in runs)
     shares = by_key(
         (part, time * 100 / (sum(times[run].values()) or 1)) for run in runs for part, time in times[run].items()
@@ -176,7 +176,7 @@ def _time(times: Mapping[int, Mapping[str, int]], runs: Sequence[int]) -> str:
 
 
 def _between(low: str, high: str) -> str:
-    """Write two values, a unit that they share once.
+    """Return two values as a range in words, with a common unit only once.
 
     >>> _between("12 %", "20 %"), _between("900 us", "1.2 ms"), _between("3 %", "3 %")
     ('12 to 20 %', '900 us to 1.2 ms', '3 %')
@@ -186,7 +186,7 @@ def _between(low: str, high: str) -> str:
 
 
 def _domains(reading: Reading, findings: Iterable[Finding]) -> Summary:
-    """Return the time by domain, of a trace without work of GPUs."""
+    """Return the time by domain, for a trace without GPU work."""
     try:
         domains = next(tables_alone(totals.domains(reading)))
     except RocpdError as error:
@@ -197,15 +197,15 @@ def _domains(reading: Reading, findings: Iterable[Finding]) -> Summary:
 
 
 def job_finding(session: Federation, tables: Mapping[str, Summary]) -> Finding:
-    """Say what the job is: ranks, nodes, GPUs, steps, command.
+    """Return the finding that describes the job: ranks, nodes, GPUs, steps, command.
 
     Args:
         session: the job.
-        tables: by name; of `steps` it says how many there are.
+        tables: tables by name; `steps` gives the number of steps.
     """
     job = session.ranks
     hosts = sorted({rank.hostname or "?" for rank in job})
-    nodes = {rank.boot or rank.hostname for rank in job}  # images bring names of hosts, and ids of machines, with them
+    nodes = {rank.boot or rank.hostname for rank in job}  # images come with fixed host names and machine ids
     products = Counter(chain.from_iterable(products_of_ranks(session).values()))
     lasting = _whole_steps(tables, "is_warm_up", "period_ns", "mean_ns")
     steps, warm_up = ([float(row[1] or row[2]) for row in lasting if row[0] == kind] for kind in (0, 1))
@@ -224,7 +224,7 @@ def job_finding(session: Federation, tables: Mapping[str, Summary]) -> Finding:
 
 
 def _columns(tables: Mapping[str, Summary], name: str, *columns: str) -> list[Row]:
-    """Return columns of a table; nothing where there is none."""
+    """Return columns of a table; empty if there is no such table."""
     return tables[name].values(*columns) if name in tables else []
 
 
@@ -234,12 +234,12 @@ def _whole_steps(tables: Mapping[str, Summary], *columns: str) -> list[Row]:
 
 
 def _found(tables: Mapping[str, Summary]) -> Iterator[Finding]:
-    """Yield what was found, what is not recorded first: it limits what the rest can say."""
+    """Yield the findings; gaps of the recording come first, as they limit what the others can show."""
     lost = [finding for finding in _findings(tables, "trace") if finding.verdict is Verdict.PROBLEM]
     yield from lost[:_LOSSES]
     yield from (finding for finding in _findings(tables, "budget") if finding.rule == "step.unmarked")
     verdict, *more = _findings(tables, "ranks") or (None,)
-    is_alone = len(_columns(tables, "ranks", "rank")) == 1  # nothing compares with it: that is no news
+    is_alone = len(_columns(tables, "ranks", "rank")) == 1  # a single rank compares with nothing: that is no news
     yield from (each for each in (verdict,) if each and not (is_alone and each.verdict is Verdict.UNKNOWN))
     yield from (finding for finding in more if finding and finding.verdict in (Verdict.PROBLEM, Verdict.NOTE))
     yield from _slow_steps(tables)
@@ -257,7 +257,7 @@ def _findings(tables: Mapping[str, Summary], name: str) -> tuple[Finding, ...]:
 
 
 def _with_split(finding: Finding, tables: Mapping[str, Summary]) -> Finding:
-    """Return a finding on exposed communication with how much of it waits, where that is known."""
+    """Return a finding on exposed communication with the share of waiting in it, if that is known."""
     split = next(iter(_findings(tables, "exposed-communication")), None)
     if split is None or "hidden_percent" not in finding.evidence:
         return finding
@@ -289,7 +289,7 @@ def _slow_steps(tables: Mapping[str, Summary]) -> Iterator[Finding]:
 
 
 def _pauses(steps: Sequence[Row]) -> Iterator[Finding]:
-    """Yield the longest pauses after steps, where they are slow; `steps`: text, length and period of each."""
+    """Yield the longest pauses after steps, if they are slow; `steps`: text, length and period of each."""
     late = [steps[at] for at in late_ends(*([row[column] for row in steps] for column in (1, 2)))]
     for step, length, period in sorted(late, key=lambda row: row[1] - row[2])[:_STEPS]:
         text = pause_after(step, period - length, median(row[2] for row in steps))

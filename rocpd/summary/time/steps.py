@@ -1,4 +1,4 @@
-"""Steps by their marker: how long they take, how much that spreads, and why the slowest ones take longer."""
+"""Steps by their marker: their durations, the spread of these, and why the slowest steps take longer."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from rocpd.table.human import readable
 IDLE = "idle"
 _GROWN = {OF_COMPUTE: KINDS[0], OF_LINKS: KINDS[1], OF_COPIES: KINDS[2], OF_HOST: IDLE}
 PARTS = {KINDS[0]: "compute", KINDS[1]: "transfers", KINDS[2]: "copies", IDLE: "host"}
-"""Parts that grow in a step -> their words in a sentence."""
+"""Parts that grow in a step -> words for them in a sentence."""
 
-_CLEARLY = 0.01  # longer
+_CLEARLY = 0.01  # share by which a time is clearly longer
 
 
 def how_grown(grew: str, by: float, name: str | None) -> str:
-    """Say what grew in a slow step, by how much [ns], and which kernel or what of the host grew most; None: no single.
+    """Return the growth in a slow step in words: the part, the time [ns], and the main kernel or host work, if any.
 
     >>> how_grown("idle", 1e6, "hipMalloc"), how_grown("compute", 1e6, None)
     ('host 1.00 ms longer, most in hipMalloc', 'compute 1.00 ms longer, all kernels alike')
@@ -40,7 +40,7 @@ def how_grown(grew: str, by: float, name: str | None) -> str:
 
 
 def pause_after(step: str, pause: float, usual: float) -> str:
-    """Say how long nothing of a step goes on after it [ns], and how long a step usually takes.
+    """Return the pause after a step [ns] in words, compared with the usual length of a step.
 
     >>> pause_after("step 6", 3e6, 1e6)
     '3.00 ms pass between step 6 and the next one: 3.00 times the median step'
@@ -50,12 +50,12 @@ def pause_after(step: str, pause: float, usual: float) -> str:
 
 @dataclass
 class Phase:
-    """Markers whose texts differ in numbers only; ranks are added in place, which copying sums would make quadratic.
+    """Markers whose texts differ only in numbers; ranks are added in place, as copying sums would be quadratic.
 
     Args:
-        spreads: their durations on each rank [ns].
-        totals: the sum of these by division.
-        gpu: time of the operations that were launched in them [ns].
+        spreads: spread of their durations on each rank [ns].
+        totals: sum of the durations by division.
+        gpu: time of the operations launched in them [ns].
     """
 
     spreads: list[Spread] = field(default_factory=list)
@@ -65,14 +65,14 @@ class Phase:
 
 @dataclass
 class Steps:
-    """Times of steps and phases by rank or host, where a step takes as long as on the rank that takes longest.
+    """Times of steps and phases by rank or host; on a host, a step takes as long as on its slowest rank.
 
     Args:
-        by: what is compared.
+        by: the compared division.
         warm: numbers of the steps that are warm-up.
-        uneven: ranks whose clock may have been set between steps: what passes there, nobody knows.
-        steps, first, periods: text and number within the text -> lengths, the first start on the time line, and sum
-            and number of the times to the next step, of the ranks [ns].
+        uneven: ranks whose clock may have been set between steps: the time there is not known.
+        steps, first, periods: text and number within the text -> lengths; first start on the time line; and sum and
+            number of the ranks' times to the next step [ns].
     """
 
     by: By
@@ -86,12 +86,12 @@ class Steps:
     phases: dict[str, Phase] = field(default_factory=dict)
 
     def add(self, rank: Rank, added: RankSteps, gpu: Mapping[str, int]) -> None:
-        """Add those of a rank.
+        """Add the steps and phases of a rank.
 
         Args:
             rank: the rank.
             added: its steps, by times from the start of the time line, and its phases.
-            gpu: phase -> time of the operations that were launched in it [ns].
+            gpu: phase -> time of the operations launched in it [ns].
         """
         key = key_of(self.by, rank)
         for step, (start, length) in added.steps.items():
@@ -115,13 +115,13 @@ class Steps:
         ranks: Mapping[int, Key],
         hosts: Mapping[int, str | None],
     ) -> list[Row]:
-        """One row per step, the longest first; `over_median` compares with whole ones that are no warm-up.
+        """Return a row per step, the longest first; `over_median` compares with whole steps that are no warm-up.
 
         Args:
-            slow: why a step is slow.
-            longest: the ranks that take longest for themselves in a step; None: nobody can say, and it is the one whose
-                marker is clearly longest: where ranks wait for each other that may be one that waits.
-            ranks: number of a rank -> how it is called here.
+            slow: cause of each slow step.
+            longest: ranks whose own work takes longest in a step; None: not known, and the rank with the clearly
+                longest marker counts, which may be one that waits if ranks wait for each other.
+            ranks: number of a rank -> its key in the table.
             hosts: number of a rank -> its host.
         """
         means = {step: sum(times.values()) / len(times) for step, times in self.steps.items()}
@@ -140,7 +140,7 @@ class Steps:
         return sorted(rows, key=lambda row: (-row[4], row[2], row[0], row[1]))
 
     def phase_rows(self) -> list[Row]:
-        """One row per phase, most time first; imbalance is the largest rank total by the mean of rank totals."""
+        """Return a row per phase, most time first; imbalance is the largest rank total by the mean of rank totals."""
         rows = []
         for text, phase in self.phases.items():
             totals = phase.totals
@@ -151,7 +151,7 @@ class Steps:
 
 
 def _slowest_of(cause: Cause | None, ranks: Mapping[int, Key]) -> Key:
-    """Return who makes a slow step slow; nobody of one that is slow on all; nothing of others."""
+    """Return the key that makes a slow step slow; NULL if it is slow on all; an empty key for other steps."""
     if cause is None:
         return ()
     return _only(cause.ranks, ranks) if cause.ranks else (None,) * len(next(iter(ranks.values())))
@@ -167,15 +167,15 @@ def _several_of(cause: Cause | None, hosts: Mapping[int, str | None]) -> tuple[s
 
 
 def _only(longest: Sequence[int], ranks: Mapping[int, Key]) -> Key:
-    """Return whom some ranks belong to, all of them; nobody where that is several."""
+    """Return the common key of some ranks; NULL if they have several."""
     keys = {ranks[rank] for rank in longest}
     return keys.pop() if len(keys) == 1 else (None,) * len(next(iter(ranks.values())))
 
 
 def _grown(cause: Cause | None, longer: float) -> Row:
-    """Return what grew most in a slow step, by how much, the name of most of it, and the rank.
+    """Return the part that grew most in a slow step, by how much [ns], the main name in it, and the rank.
 
-    Of operations that run at once, each takes longer: no more than the step does [ns].
+    Operations that run at once all take longer, so the growth is cut to that of the step.
     """
     if cause is None:
         return None, None, None, None
@@ -184,7 +184,7 @@ def _grown(cause: Cause | None, longer: float) -> Row:
 
 
 def _slowest(times: Mapping[Key, int], margin: float = 0.0) -> Key:
-    """Return whose time is longest; NULL where the next is as long, or shorter by less than the margin."""
+    """Return the key with the longest time; NULL if the next one is less than the margin shorter."""
     first, *others = sorted(times, key=lambda key: (-times[key], order_of(key)))
     is_clear = not others or times[first] - times[others[0]] > margin * times[first]
     return first if is_clear else (None,) * len(first)

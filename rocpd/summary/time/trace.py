@@ -1,7 +1,7 @@
-"""Gaps of the recording: what other analyses can't see, and so can't say.
+"""Gaps of the recording, which other analyses can't see.
 
-Each check has a verdict: a problem, none, or unknown where the data for the check itself is missing. Never guesses what
-the missing events were.
+Each check has a verdict: a problem, none, or unknown if the data for the check itself is missing. Never guesses at the
+missing events.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from rocpd.summary.reading import Reading, Tables
 from rocpd.summary.result import Field, Summary, table_of
 
 SIZE_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS", "PALS_SIZE", "FLUX_JOB_SIZE", "WORLD_SIZE")
-"""Environment variables that hold the number of ranks of a job, the first one that is set counts."""
+"""Environment variables with the number of ranks of a job; the first one that is set counts."""
 
 _WORK_OF_CALLS = ("dispatches", "graphs")
-_CUT = 2  # steps that a recording which begins and ends somewhere may lack
+_CUT = 2  # steps that a recording may lack at its ends
 _LOST = "SELECT value FROM rocpd_metadata WHERE tag = 'recorder_lost_events'"
 _PROCESS = "SELECT environment, extdata FROM rocpd_info_process"
 
@@ -46,12 +46,12 @@ class _Check:
     """One thing that a recording may lack.
 
     Args:
-        name: of the check.
-        problem: what it means, after "N of M ".
-        recordable: what would have to be recorded.
-        unknown: why it can't be looked for, where no rank has what it takes.
-        tolerated: share that may be missing [%]: last events of a process are often not written.
-        of_one: what a job of one rank is told instead of "1 of 1 ...".
+        name: name of the check.
+        problem: the meaning of a gap, after "N of M ".
+        recordable: the data to record.
+        unknown: the reason why the check is not possible, if no rank has the data for it.
+        tolerated: share that may be missing [%]: the last events of a process are often not written.
+        of_one: sentence for a job of one rank in place of "1 of 1 ...".
     """
 
     name: str
@@ -119,7 +119,7 @@ TABLES = {
 
 @frozen
 class _Count(Total):
-    """How many are missing, of how many, on how many ranks; `outside`: how many a merged window can't know of."""
+    """Number missing, number in all, ranks concerned; `outside`: events beyond the reach of a merged window."""
 
     missing: int
     of: int
@@ -128,7 +128,7 @@ class _Count(Total):
 
 
 def trace(reading: Reading) -> Tables:
-    """Return a row for each check; what is missing is a finding."""
+    """Return a row for each check; gaps are findings."""
     yield (answers := reading.each(partial(_counts_of_rank, categories=load(None)), _CHECKED).adding(parts_added))
     world, counts = all_added(answers, 2)
     ranks = reading.session.job.left_out + len(reading.session.ranks)
@@ -159,7 +159,7 @@ def _clocks(reading: Reading) -> _Count:
 
 
 def _steps(reading: Reading) -> _Count:
-    """Count the steps that ranks lack of those that others of their run have; recordings may cut the outermost two."""
+    """Count the steps that ranks lack and others of their run have; recordings may cut the outermost two."""
     of_ranks, missing, of, ranks = steps_of_ranks(reading.session, reading.options.step_marker), 0, 0, 0
     for run in reading.session.job.by_run:
         known = [set(of_ranks[rank.number]) for rank in run if of_ranks.get(rank.number)]
@@ -196,7 +196,7 @@ _CHECKED = Fact("checked", 3, (Largest, _Count))
 
 
 def _counts_of_rank(reading: RankReading, categories: Categories) -> tuple[Largest, dict[str, _Count]]:
-    """Return how many ranks the job has by the environment of this one (0: it does not say), and its counts."""
+    """Return the number of ranks by the environment of this one (0: not given), and the counts of its checks."""
     ops, kernels, regions, names, invalid = read_recording(reading)
     dispatches = ops.take((ops.kind == KERNEL).nonzero()[0])
     has_hip = any(domain_of(names.texts[code]) in ("HIP", "CUDA") for code in distinct(regions.category).tolist())
@@ -221,12 +221,12 @@ def _some(missing: int, of: int) -> _Count:
 
 
 def _known(count: _Count) -> _Count:
-    """Return what is known of a merged window: it has all calls of its work, and not all work of its calls."""
+    """Return the count for a merged window, which has all calls of its work, but not all work of its calls."""
     return _Count(0, count.of - count.missing, 0, count.missing)
 
 
 def _links(ops: Ops, dispatches: Ops, regions: RankRegions, names: Names) -> dict[str, _Count]:
-    """Count what calls and operations that launch and are launched lack of each other."""
+    """Count calls without operations, and operations without calls."""
     call = launching_regions(regions.stack, regions.start, regions.end, dispatches.stack)
     known = call >= 0
     early = dispatches.start[known] < regions.start[call[known]]
@@ -237,7 +237,7 @@ def _links(ops: Ops, dispatches: Ops, regions: RankRegions, names: Names) -> dic
         return np.flatnonzero(innermost & np.array([of(text) for text in names.texts], bool)[regions.name])
 
     singles, graphs = calls(launches_kernel), calls(launches_graph)
-    # Where no kernel at all is linked to a call it is links that are missing, not all of both.
+    # If no kernel at all is linked to a call, links are missing, not all kernels and calls.
     linked = known.any() or not len(singles) or has_work[singles].any()
     return {
         "links": _some(0 if linked else len(known), len(known)),

@@ -1,6 +1,6 @@
-"""Says where the difference of two sides comes from: mean units, equal kernels, and what changed of each.
+"""Shows where the difference of two sides comes from: mean units, equal kernels, and the changes of each.
 
-Whole nanoseconds that add up, on every level. Shares of a unit are rounded so that parts add up to their sum
+Times are whole nanoseconds that add up, on every level. Shares of a unit are rounded so that parts add up to their sum
 (`apportioned`), on each side alone: so differences change their signs when the sides change places.
 """
 
@@ -31,11 +31,11 @@ class UnitShare(NamedTuple):
     """The share of a kind of launch in one unit of one side, on average.
 
     Args:
-        calls: how often.
+        calls: number of calls.
         duration: sum of durations [ns].
-        times: part -> time [ns], whole numbers that add up with all others.
-        median: of one [ns].
-        lengths: of one on all ranks, on average of the runs.
+        times: part -> time [ns], in whole numbers that add up with all others.
+        median: median duration of a call [ns].
+        lengths: durations of a call on all ranks, on average of the runs.
     """
 
     calls: float
@@ -46,16 +46,16 @@ class UnitShare(NamedTuple):
 
     @property
     def total(self) -> int:
-        """Time in all parts [ns]."""
+        """The time in all parts [ns]."""
         return sum(self.times.values())
 
 
 @frozen
 class Side:
-    """The mean unit of one side, as whole numbers [ns].
+    """The mean unit of one side, in whole numbers [ns].
 
     Args:
-        shares: launch -> what it takes of a unit.
+        shares: launch -> its share of a unit.
         idle: idle part -> time.
     """
 
@@ -63,7 +63,7 @@ class Side:
     idle: Mapping[str, int]
 
     def parts(self) -> dict[str, int]:
-        """Return the time of each part."""
+        """Return the time of each part [ns]."""
         parts = dict.fromkeys(PARTS, 0)
         for share in self.shares.values():
             for part, time in share.times.items():
@@ -72,12 +72,12 @@ class Side:
 
     @property
     def total(self) -> int:
-        """Time of the mean unit."""
+        """The time of the mean unit [ns]."""
         return sum(self.parts().values())
 
 
 def apportioned(shares: Sequence[int], divisor: int) -> list[int]:
-    """Divide whole numbers so that the results add up to their sum by the divisor, rounded down.
+    """Divide whole numbers such that the results add up to their sum divided by the divisor, rounded down.
 
     >>> apportioned([5, 5, 5], 2), sum([5, 5, 5]) // 2
     ([2, 3, 2], 7)
@@ -134,18 +134,18 @@ class Difference:
 
     @property
     def change(self) -> int:
-        """How much longer it is."""
+        """The change from the base to the other side [ns]."""
         return self.new - self.base
 
 
 _CHANGING = re.compile(r"\(anonymous namespace\)::|\[clone [^\]]*\]|_clone\b|\.kd\b|0x[0-9a-fA-F]+")
-_MOST = 2000  # launches of one place that are aligned
-_OFTEN = 0.1  # of the time of a kernel
-_NOTHING = "other"  # category that says nothing
+_MOST = 2000  # launches of one place up to which they are aligned
+_OFTEN = 0.1  # share of the time of a kernel
+_NOTHING = "other"  # category without a meaning
 
 
 class MatchLevel(StrEnum):
-    """By what two kernels are the same."""
+    """The property by which two kernels are the same."""
 
     REGEX = "--match"
     MANGLED = "mangled name"
@@ -159,7 +159,7 @@ class MatchLevel(StrEnum):
 
 
 class KernelIdentity(NamedTuple):
-    """By what a kernel is known; of copies, the direction."""
+    """The properties by which a kernel is identified; a copy, by its direction."""
 
     kind: str
     symbol: str
@@ -168,7 +168,7 @@ class KernelIdentity(NamedTuple):
 
 
 class KernelPair(NamedTuple):
-    """Kernels of the base and of the other side that are the same; one side is empty for what is new or gone."""
+    """Kernels of both sides that are the same; one side is empty for new kernels, and for those that are gone."""
 
     level: MatchLevel
     base: tuple[KernelIdentity, ...]
@@ -176,12 +176,12 @@ class KernelPair(NamedTuple):
 
 
 def identity_of(launch: KernelLaunch) -> KernelIdentity:
-    """Return by what the kernel of a launch is known."""
+    """Return the identity of the kernel of a launch."""
     return KernelIdentity(launch.kind, launch.symbol, launch.name, launch.category)
 
 
 def plain_name(name: str) -> str:
-    """Return a name without what changes from build to build.
+    """Return a name without the parts that change from build to build.
 
     >>> plain_name("void (anonymous namespace)::gemm(float*) [clone .kd]")
     'void gemm(float*)'
@@ -192,7 +192,7 @@ def plain_name(name: str) -> str:
 def pair_kernels(
     base: Sequence[LaunchUse], new: Sequence[LaunchUse], match: re.Pattern[str] | None = None
 ) -> list[KernelPair]:
-    """Return which kernels of two sides are the same, and those that only one side has.
+    """Return pairs of kernels that are the same on two sides, and those that only one side has.
 
     Args:
         base, new: launches of both sides, in the order of their first ones.
@@ -227,7 +227,7 @@ def _paired(
     left: tuple[list[KernelIdentity], list[KernelIdentity]],
     key: Callable[[KernelIdentity], Hashable],
 ) -> Iterator[KernelPair]:
-    """Yield pairs of kernels with equal keys, and remove them from those that are left."""
+    """Yield pairs of kernels with equal keys, and remove them from the remaining ones."""
     groups = defaultdict[Hashable, tuple[list[KernelIdentity], list[KernelIdentity]]](lambda: ([], []))
     for number, kernel in ((number, kernel) for number, kernels in enumerate(left) for kernel in kernels):
         if (identity := key(kernel)) is not None:
@@ -245,7 +245,7 @@ def _same_places(
     pairs: Iterable[KernelPair],
     left: tuple[Sequence[KernelIdentity], Sequence[KernelIdentity]],
 ) -> Iterator[tuple[KernelIdentity, int]]:
-    """Yield kernels that are left, with a number that those of one place share: between the same known kernels.
+    """Yield remaining kernels, each with a number shared by those that stand in one place between known kernels.
 
     The launches inside the same marker ranges and operator are aligned by their order; where one kernel took the place
     of another, the two are one.
@@ -270,7 +270,7 @@ def _same_places(
 
 
 def _by_place(uses: Iterable[LaunchUse]) -> dict[tuple[str, str], list[KernelIdentity]]:
-    """Return marker ranges and operator -> kernels that are launched there, in the order of their first launch."""
+    """Return marker ranges and operator -> kernels launched there, in the order of their first launch."""
     places = defaultdict[tuple[str, str], dict[KernelIdentity, None]](dict)
     for use in uses:
         places[use.launch.path, use.launch.operator][identity_of(use.launch)] = None
@@ -278,9 +278,9 @@ def _by_place(uses: Iterable[LaunchUse]) -> dict[tuple[str, str], list[KernelIde
 
 
 def _by_operators(uses: Iterable[LaunchUse], left: Container[KernelIdentity]) -> dict[KernelIdentity, int]:
-    """Return kernel -> number that those have in common which the same operators launch, directly or by way of others.
+    """Return kernel -> a number shared by kernels that the same operators launch, directly or through further kernels.
 
-    Only of kernels that are left and are no copies. An operator counts that launches a tenth of the time of a kernel.
+    Only for remaining kernels, without copies. An operator counts if it launches a tenth of the time of a kernel.
     """
     times = defaultdict[KernelIdentity, Counter[str]](Counter)
     for use in uses:
@@ -300,7 +300,7 @@ def _by_operators(uses: Iterable[LaunchUse], left: Container[KernelIdentity]) ->
 def _replaced(
     base: Sequence[KernelIdentity], new: Sequence[KernelIdentity], tokens: Mapping[KernelIdentity, Hashable]
 ) -> Iterator[tuple[KernelIdentity, KernelIdentity]]:
-    """Yield kernels that stand in one place, one to one."""
+    """Yield pairs of kernels that replaced each other in one place."""
     sequences = [[tokens.get(kernel, kernel) for kernel in side] for side in (base, new)]
     matcher = difflib.SequenceMatcher(None, sequences[0], sequences[1], autojunk=False)
     for what, low, high, first, last in matcher.get_opcodes():
@@ -309,31 +309,31 @@ def _replaced(
 
 
 _MOST_VALUES = 2
-_WORK = ("moved", "grid")  # of a launch: the first one that is known says whether two do the same
-_ROUNDING = 3  # of effects, all together [ns]
+_WORK = ("moved", "grid")  # properties of the work of a launch: the first one that is known identifies it
+_ROUNDING = 3  # error of all effects together [ns]
 
 
 @frozen
 class KernelDifference(Difference):
-    """The time that a kernel, or several that are taken for one, takes of a unit.
+    """The time of a kernel, or of several that are taken for one, per unit.
 
     The change of its time is `calls` + `work` + `speed` + `overlap` + `waiting`, exactly.
 
     Args:
         pair: the kernels.
-        calls_per_unit: of both sides.
-        calls: how much of the change is that of the number of calls, each as long as in the base [ns].
-        work: that of the length of calls of other work: another grid, or of a collective other bytes or ranks [ns].
-        speed: that of the length of calls of the same work [ns].
-        overlap: that of how much of these is hidden behind other work [ns].
-        waiting: that of waiting for other ranks, and of what is not matched [ns].
-        ratio: how many times as long a call is, by medians, of equal work where there are any; None: unknown, or
+        calls_per_unit: calls on both sides.
+        calls: change due to the number of calls, with the duration of the base [ns].
+        work: change due to calls of other work: another grid, or other bytes or ranks of a collective [ns].
+        speed: change due to the duration of calls of the same work [ns].
+        overlap: change due to the part of these calls that is hidden behind other work [ns].
+        waiting: change of waiting for other ranks, and of unmatched communication [ns].
+        ratio: duration of a call as times that of the base, by medians, at equal work where possible; None: unknown, or
             communication, which waits.
-        everywhere: the same on every rank, at least; 1 where it is so on some of them; None: unknown.
-        ranks: how many ranks call it, as far as that is known.
+        everywhere: this ratio on every rank at least; 1 if it differs only on some ranks; None: unknown.
+        ranks: number of ranks that call it, as far as known.
         is_other_work: whether each side has work that the other lacks.
-        launched: what differs in how it is launched and built.
-        p: of the runs of both sides, by Mann-Whitney, adjusted by Holm; None with one run a side.
+        launched: differences in how it is launched and built, in words.
+        p: Mann-Whitney probability of the runs of both sides, adjusted by Holm; None with one run a side.
     """
 
     pair: KernelPair = KernelPair(MatchLevel.NEW, (), ())
@@ -352,14 +352,14 @@ class KernelDifference(Difference):
 
 
 class _Sum(NamedTuple):
-    """The calls of a kernel that do the same work, in a unit; times in ns.
+    """The calls of a kernel with the same work, per unit; times in ns.
 
     Args:
-        calls: how often it runs.
-        own: time that it adds to the unit, without waiting.
-        duration: sum of durations, without the waiting that shows.
-        median_calls: median of a call, times calls.
-        quickest_calls, usual_calls: that on the quickest rank, and on the rank in the middle, times calls.
+        calls: number of calls.
+        own: time added to the unit, without waiting.
+        duration: sum of durations, without exposed waiting.
+        median_calls: median duration of a call, times calls.
+        quickest_calls, usual_calls: duration of a call on the quickest rank, and on the median rank, times calls.
     """
 
     calls: float = 0.0
@@ -371,7 +371,7 @@ class _Sum(NamedTuple):
 
 
 def kernel_difference(pair: KernelPair, base: Side, new: Side) -> KernelDifference:
-    """Return what kernels of both sides that are the same take of a unit, and what the change is."""
+    """Return the time of kernels that are the same on both sides, and the effects behind its change."""
     sides = _shares(base, pair.base), _shares(new, pair.new)
     known = [name for name in _WORK if all(any(getattr(launch, name) for launch, _ in side) for side in sides)]
     works = [_by_work(side, known) for side in sides]
@@ -403,7 +403,7 @@ def _part_of(side: Iterable[tuple[KernelLaunch, UnitShare]], parts: Sequence[str
 
 
 def _by_work(side: Iterable[tuple[KernelLaunch, UnitShare]], known: Sequence[str]) -> dict[Hashable, _Sum]:
-    """Return what calls of a kernel do by their work; `known`: what of `_WORK` is known of both sides."""
+    """Return the calls of a kernel by their work; `known`: properties of `_WORK` that both sides have."""
     works: dict[Hashable, _Sum] = {}
     for launch, share in side:
         waited = _part_of([(launch, share)], (WAITING, UNMATCHED))
@@ -421,10 +421,10 @@ def _sum(sums: Iterable[_Sum]) -> _Sum:
 
 
 def _effects(base: Mapping[Hashable, _Sum], new: Mapping[Hashable, _Sum]) -> tuple[float, float, float]:
-    """Return how much of a change is that of the number of calls, of other work in a call, and of its length [ns].
+    """Return the parts of a change due to the number of calls, to other work in calls, and to their duration [ns].
 
-    More calls take what a call takes in the base; that more of them than before do one work, and fewer another, as
-    where another rank is critical, is other work.
+    More calls count with the duration of the base. A shift of calls between kinds of work, as when another rank is
+    critical, counts as other work.
     """
     common = base.keys() & new.keys()
     gone = _sum(each for key, each in base.items() if key not in common)
@@ -438,7 +438,7 @@ def _effects(base: Mapping[Hashable, _Sum], new: Mapping[Hashable, _Sum]) -> tup
 
 
 def _of_speed(base: _Sum, new: _Sum) -> float:
-    """Return how much calls add that take longer, if as much of them is hidden as in the base [ns]."""
+    """Return the time added by longer calls, if the same share of them is hidden as in the base [ns]."""
     if not (base.calls and new.calls and base.duration > 0):
         return 0.0
     longer = new.duration / new.calls - base.duration / base.calls
@@ -450,7 +450,7 @@ def _of_calls(base: _Sum, new: _Sum) -> float:
 
 
 def _ratio(base: Mapping[Hashable, _Sum], new: Mapping[Hashable, _Sum]) -> float | None:
-    """Return how many times as long a call is, by medians; each work counts by its calls in the base."""
+    """Return the duration of a call as times that of the base, by medians; work is weighted by calls in the base."""
     if common := [work for work in base if work in new and base[work].median_calls and new[work].calls]:
         now = sum(new[work].median_calls / new[work].calls * base[work].calls for work in common)
         return now / sum(base[work].median_calls for work in common)
@@ -461,8 +461,9 @@ def _ratio(base: Mapping[Hashable, _Sum], new: Mapping[Hashable, _Sum]) -> float
 
 
 def _everywhere(base: Mapping[Hashable, _Sum], new: Mapping[Hashable, _Sum]) -> float | None:
-    """Return how many times as long a call of equal work is on the quickest rank or the one in the middle, if both
-    agree: what some ranks do alone leaves one of them as it is.
+    """Return the ratio of durations of calls of equal work on the quickest or on the median rank, if both agree.
+
+    A change on some ranks only leaves one of these as it is.
     """
     common = [work for work in base if work in new and base[work].usual_calls and new[work].usual_calls]
     if not common:
@@ -480,7 +481,7 @@ def _everywhere(base: Mapping[Hashable, _Sum], new: Mapping[Hashable, _Sum]) -> 
 
 
 def _launched(base: Sequence[KernelLaunch], new: Sequence[KernelLaunch]) -> str:
-    """Say what differs in how a kernel is launched and built."""
+    """Return the differences in how a kernel is launched and built, in words."""
     if not base or not new:
         return ""
     says = list(_moved(*({launch.moved for launch in side if launch.moved} for side in (base, new))))
@@ -496,7 +497,7 @@ def _launched(base: Sequence[KernelLaunch], new: Sequence[KernelLaunch]) -> str:
 
 
 def _moved(base: set[Moved], new: set[Moved]) -> Iterator[str]:
-    """Say which collectives move other bytes than in the base, or are of other ranks."""
+    """Yield the collectives that move other bytes than in the base, or join other ranks, in words."""
     gone, added = (
         by_key((move[:2], move.size) for move in sorted(one - other)) for one, other in ((base, new), (new, base))
     )
@@ -516,13 +517,13 @@ def _grid(grid: Grid) -> str:
 
 @frozen
 class Attribution:
-    """Where a difference comes from.
+    """The sources of a difference.
 
     Args:
         unit: time of a unit.
         parts: its parts.
-        kernels: kernels and copies, those that change most first; they add up to the parts that are no idle time.
-        categories, paths, operators: the same by what kernels do, by marker ranges, and by operators of PyTorch.
+        kernels: kernels and copies, the largest change first; they add up to the parts other than idle time.
+        categories, paths, operators: the same by category of kernels, by marker ranges, and by operators of PyTorch.
     """
 
     unit: Difference
@@ -534,14 +535,14 @@ class Attribution:
 
     @property
     def like_for_like(self) -> float:
-        """Share of the kernel time of the base whose kernels do the same work per call."""
+        """The share of the base's kernel time in kernels that do the same work per call."""
         computing = [kernel for kernel in self.kernels if kernel.pair.base and kernel.pair.base[0].kind == "compute"]
         total = sum(kernel.base for kernel in computing)
         return sum(kernel.base for kernel in computing if not kernel.is_other_work) / total if total else 1.0
 
 
 def attribute(base: Side, new: Side, pairs: Sequence[KernelPair]) -> Attribution:
-    """Return where the difference of two sides comes from."""
+    """Return the sources of the difference of two sides."""
     parts = base.parts(), new.parts()
     by_part = {part: Difference(parts[0].get(part, 0), parts[1].get(part, 0)) for part in PARTS}
     known = {part: times for part, times in by_part.items() if times.base or times.new}

@@ -1,4 +1,4 @@
-"""The file of a baseline: profiles of runs as JSON, and why changes were accepted."""
+"""The file of a baseline: profiles of runs as JSON, and the reasons why changes were accepted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rocpd.compare.measure import CodeFacts, KernelLaunch, Moved
 from rocpd.compare.run_profile import CallLengths, LaunchUse, RankUse, RunFacts, RunProfile
 
 VERSION = 1
-"""Of the form of the file."""
+"""Version of the form of the file."""
 
 _HEAD = b'{"rocpd_baseline":'
 
@@ -39,7 +39,7 @@ class Baseline:
 
 
 def is_baseline(path: str) -> bool:
-    """Whether an input is a file that `text` was written to; traces of other profilers are JSON too."""
+    """Whether an input is a file that holds a baseline; traces of other profilers are JSON, too."""
     try:
         with Path(path).open("rb") as file:
             return file.read(len(_HEAD)) == _HEAD
@@ -61,7 +61,7 @@ def load_baseline(path: Path) -> Baseline:
 
 
 def baseline_of(text: str) -> Baseline:
-    """Return what `Baseline.text` wrote.
+    """Return the baseline of a text that `Baseline.text` wrote.
 
     Raises:
         ValueError, KeyError, TypeError, RecursionError: the text is no baseline.
@@ -82,7 +82,7 @@ def _run(fields: Mapping[str, Any]) -> RunProfile:
     known["guids"] = tuple(known.get("guids", ()))  # files of older versions have none, and no calls
     known["communication"] = tuple(known.get("communication", (0.0, 0.0)))
     known["calls"] = tuple(CallUse(*use) for use in known.get("calls", ()))
-    # Files of older versions say more of ranks, and not when they are critical.
+    # Files of older versions have more on ranks, but not when they are critical.
     ranks = known["ranks"]
     known["ranks"] = tuple(RankUse(r["rank"], r["host"], r.get("works"), r.get("critical", 0)) for r in ranks)
     facts: dict[str, Any] = known["facts"]
@@ -99,7 +99,7 @@ def _use(values: Mapping[str, Any]) -> LaunchUse:
 
 
 def _launch(values: Sequence[Any]) -> KernelLaunch:
-    kind, symbol, name, category, path, grid, code, operator, *more = values  # older versions know no moves
+    kind, symbol, name, category, path, grid, code, operator, *more = values  # older versions have no moves
     shape = None if grid is None else tuple(grid)
     return KernelLaunch(
         kind, symbol, name, category, path, shape, CodeFacts(*code), operator, *(each and Moved(*each) for each in more)
@@ -107,5 +107,5 @@ def _launch(values: Sequence[Any]) -> KernelLaunch:
 
 
 def accepted(baseline: Baseline, runs: Iterable[RunProfile], record: Mapping[str, Any]) -> Baseline:
-    """Return a baseline of other runs, with a record of why they were accepted."""
+    """Return a baseline of other runs, with a record of the reason for accepting them."""
     return Baseline(tuple(runs), (*baseline.accepted, record))

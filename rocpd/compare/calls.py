@@ -1,4 +1,4 @@
-"""Compares the host's calls: how often each function of HIP, CUDA or RCCL is called in a unit, and how long it takes.
+"""Compares the calls of the host: their number by function of HIP, CUDA or RCCL in a unit, and their duration.
 
 Calls of HSA lie inside those of HIP, and are left out.
 """
@@ -24,23 +24,23 @@ from rocpd.schema.rules.steps import folded
 from rocpd.table.human import readable
 
 _DOMAINS = ("HIP", "CUDA", "RCCL")
-_POLLS = re.compile(r"\w+(Query|GetAsyncError)(_spt)?")  # called again until the GPU is ready: as often as it takes
-_OTHER_NUMBER, _LEAST_CALLS = 0.05, 0.5  # of the calls of the base; calls per unit
+_POLLS = re.compile(r"\w+(Query|GetAsyncError)(_spt)?")  # repeated until the GPU is ready: any number of times
+_OTHER_NUMBER, _LEAST_CALLS = 0.05, 0.5  # share of the calls of the base; calls per unit
 _OTHER_LENGTH = 1.5  # times as long
 _WAITS = [*HostCall].index(HostCall.SYNCHRONISE)
 
 LEAST_TIME = 0.01
-"""Share of a unit that calls change by at least to be said."""
+"""Least share of a unit by which calls change for a sentence on them."""
 
 Function: TypeAlias = tuple[str, str, str]
-"""Name and category of a function, and where it is called if it waits for the GPU: the same elsewhere is another."""
+"""Name and category of a function, and the place of its calls if they wait for the GPU: elsewhere it is another one."""
 
 
 def read_calls(reading: RankReading, history: History, edges: Ints) -> tuple[list[Function], Ints]:
     """Return the functions that a rank calls, and their calls that start between edges [ns].
 
     Returns:
-        functions; `[unit, function, 0]`: how many calls, `[unit, function, 1]`: the sum of their durations [ns].
+        functions; `[unit, function, 0]`: number of calls, `[unit, function, 1]`: sum of their durations [ns].
     """
     regions, texts = history.regions, history.names.texts
     low, high = np.searchsorted(regions.start, edges[[0, -1]]).tolist()  # regions are in the order of their starts
@@ -61,7 +61,7 @@ def read_calls(reading: RankReading, history: History, edges: Ints) -> tuple[lis
 
 
 def _places_of(reading: RankReading, history: History, rows: Ints) -> tuple[list[str], Ints]:
-    """Return where calls are that wait for the GPU, and the number of that of each of some calls; 0: it waits not."""
+    """Return the places of calls that wait for the GPU, and for each of some calls the number of its place; 0: none."""
     regions, texts = history.regions.take(rows), history.names.texts
     order = np.argsort(regions.thread, kind="stable")
     follow = (regions.thread[order][1:] == regions.thread[order][:-1]).nonzero()[0]
@@ -83,13 +83,13 @@ def _places_of(reading: RankReading, history: History, rows: Ints) -> tuple[list
 def host_work(
     history: History, spent: Iterable[tuple[Ints, AgentTime]], count: int, agents: int
 ) -> tuple[list[Function], Ints]:
-    """Return the markers in which the host works while agents wait for it, as `read_calls` returns functions.
+    """Return the markers in which the host works while agents wait for it, in the form of functions of `read_calls`.
 
     Args:
-        history: of the rank.
-        spent: the time of each agent, and the unit of each of its pieces, from 0.
-        count: how many units there are.
-        agents: how many agents; times are the mean of them.
+        history: history of the rank.
+        spent: time of each agent, and the unit of each of its pieces, from 0.
+        count: number of units.
+        agents: number of agents; times are the mean of them.
     """
     times: dict[str, Ints] = {}
     for unit, pieces in spent:
@@ -106,9 +106,9 @@ class CallUse(NamedTuple):
 
     Args:
         name, category: of the function.
-        calls: how many.
+        calls: number of calls.
         time: sum of their durations [ns].
-        place: where they are, of calls that wait for the GPU; empty of others, and in baselines of older versions.
+        place: place of calls that wait for the GPU; empty for others, and in baselines of older versions.
     """
 
     name: str
@@ -119,7 +119,7 @@ class CallUse(NamedTuple):
 
 
 def mean_calls(ranks: Iterable[tuple[Sequence[Function], Ints]]) -> tuple[CallUse, ...]:
-    """Return the calls of a unit on average of the ranks that recorded some, each as `read_calls` returns it."""
+    """Return the calls of a unit on average of the ranks that recorded some, given as `read_calls` returns them."""
     recorded = [(functions, called.mean(0).tolist()) for functions, called in ranks if len(functions)]
     means = defaultdict[Function, list[float]](lambda: [0.0, 0.0])
     for function, (calls, time) in (each for of_rank in recorded for each in zip(*of_rank, strict=True)):
@@ -129,12 +129,12 @@ def mean_calls(ranks: Iterable[tuple[Sequence[Function], Ints]]) -> tuple[CallUs
 
 
 def is_other_number(before: float, after: float) -> bool:
-    """Whether numbers of calls in a unit differ by enough to be said."""
+    """Whether numbers of calls in a unit differ enough for a sentence."""
     return abs(after - before) >= max(_LEAST_CALLS, _OTHER_NUMBER * before)
 
 
 def numbers_said(before: float, after: float) -> str:
-    """Return numbers of calls in a unit as people read them.
+    """Return numbers of calls in a unit in words.
 
     >>> numbers_said(0.25, 12.0)
     '0.2 -> 12'
@@ -146,13 +146,13 @@ class CallDifference(NamedTuple):
     """The calls of a function on both sides, per unit and rank.
 
     Args:
-        name: of the function.
-        calls: how many.
-        lengths: of a call [ns]; None: there is none.
-        change: how much longer all of them take [ns].
-        is_other_number, is_other_length: whether that differs by enough to be said.
-        is_host_work: it is no function, but what the host does in a marker while GPUs wait for it.
-        place: where calls are that are made more or less often, if they wait for the GPU.
+        name: name of the function.
+        calls: numbers of calls.
+        lengths: mean duration of a call [ns]; None: there are no calls.
+        change: change of the time of all of them [ns].
+        is_other_number, is_other_length: whether this differs enough for a sentence.
+        is_host_work: whether it is no function, but work of the host in a marker while GPUs wait for it.
+        place: place of calls that wait for the GPU and are made more or less often.
     """
 
     name: str
@@ -166,11 +166,11 @@ class CallDifference(NamedTuple):
 
     @property
     def is_changed(self) -> bool:
-        """Whether there is something to say."""
+        """Whether a sentence on it is worthwhile."""
         return self.is_other_number or self.is_other_length
 
     def said(self, each: str) -> str:
-        """Say what changed; `each`: unit with its article."""
+        """Return the change in words; `each`: unit with its article."""
         lengths = " -> ".join(readable(length, "ns") for length in self.lengths)
         parts = [f"{numbers_said(*self.calls)} calls {each}"] * self.is_other_number + [
             f"{lengths} a call"
@@ -186,14 +186,14 @@ _Side: TypeAlias = Sequence[Sequence[CallUse]]
 
 
 def compare_calls(base: _Side, new: _Side, unit_ns: float, *, is_counted: bool) -> list[CallDifference]:
-    """Return how calls differ, those first whose time does most; nothing where one side recorded none.
+    """Return the differences of calls, the largest change of time first; empty if one side recorded none.
 
     A function that one side lacks counts as never called there if others of its category are.
 
     Args:
         base, new: the calls of each run.
-        unit_ns: a unit of the base, which says what matters [ns].
-        is_counted: whether numbers of calls compare: those of equal units do.
+        unit_ns: time of a unit of the base, which decides what matters [ns].
+        is_counted: whether numbers of calls compare, as those of equal units do.
     """
     recorded = [[run for run in runs if run] for runs in (base, new)]
     uses = [by_key((use.name, use) for run in runs for use in run) for runs in recorded]
@@ -216,11 +216,11 @@ def _mean(uses: Sequence[CallUse], runs: int) -> CallUse:
 
 
 def _where(uses: Sequence[Sequence[CallUse]], runs: Sequence[int]) -> str:
-    """Return the place where a side calls a function more often than the other by most; nothing where it has none.
+    """Return the place with the largest change of the number of calls in its direction; empty if it has none.
 
     Args:
-        uses: the calls of the function on each side.
-        runs: how many runs each side has.
+        uses: calls of the function on each side.
+        runs: number of runs of each side.
     """
     changes = defaultdict[str, float](float)
     for sign, of_side, count in zip((-1, 1), uses, runs, strict=True):
@@ -232,11 +232,11 @@ def _where(uses: Sequence[Sequence[CallUse]], runs: Sequence[int]) -> str:
 
 
 def _difference(base: CallUse, new: CallUse, unit_ns: float, is_counted: bool) -> CallDifference:
-    """Return how calls differ; of those that wait for the GPU, which get longer whenever it does, the number counts."""
+    """Return the difference of calls; for calls that wait for the GPU, only the number counts, not the duration."""
     change = new.time - base.time
     lengths = tuple(use.time / use.calls if use.calls else None for use in (base, new))
     waits = host_call(base.name, base.category) is HostCall.SYNCHRONISE
-    of_host = base.category == HOST  # no calls: how many ranks do such work
+    of_host = base.category == HOST  # no calls: numbers are those of ranks with such work
     is_number_said = is_counted and is_other_number(base.calls, new.calls) and not of_host
     is_number_said = is_number_said and not _POLLS.fullmatch(base.name)
     known = sorted(length for length in lengths if length is not None)

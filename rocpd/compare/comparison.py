@@ -1,6 +1,6 @@
-"""Puts a comparison together: verdict, comparability, attribution, and the sentences that say them.
+"""Puts a comparison together: verdict, comparability, attribution, and the sentences on them.
 
-Also says which few steps make much of the difference of the means of two sides, which medians, that decide, hide.
+Also finds a few steps that make up much of the difference of the means, which the deciding medians hide.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ CHANGED_CALLS = "diff.calls"
 """The rule of findings on calls of the host."""
 
 OTHER_GPU, OTHER_RECORDING = 0.6, 0.9
-"""The share of the score that is left for other GPUs, and for each kind of event that one side lacks."""
+"""The share of the score that remains for other GPUs, and for each kind of event that one side lacks."""
 
-_CLOCK = 0.02  # share by which clocks differ that is worth saying
-_SHARED = 0.98  # of the kernel time
+_CLOCK = 0.02  # share by which clocks differ from which on a sentence says so
+_SHARED = 0.98  # share of the kernel time
 _MOST_SETTINGS = 12
 _NOT_SET = "not set"
 Value = TypeVar("Value", int, str)
@@ -51,7 +51,7 @@ _WEAK = (MatchLevel.NEW, MatchLevel.GONE, MatchLevel.CATEGORY)
 
 
 class _Difference(NamedTuple):
-    """A difference, and the share of the score that is left for it."""
+    """A difference, and the share of the score that remains with it."""
 
     text: str
     factor: float = 1.0
@@ -59,7 +59,7 @@ class _Difference(NamedTuple):
 
 @frozen
 class Comparability:
-    """Whether two sides compare: from 0, not at all, to 1, from what score on they do, and what differs."""
+    """Whether two sides compare: the score from 0 to 1, the least score for it, and the differences in words."""
 
     score: float
     least: float
@@ -67,17 +67,17 @@ class Comparability:
 
     @property
     def is_enough(self) -> bool:
-        """Whether a comparison says anything."""
+        """Whether the score is enough for a comparison."""
         return self.score >= self.least
 
 
 def comparability(
     base: Sequence[RunProfile], new: Sequence[RunProfile], attribution: Attribution, least: float
 ) -> Comparability:
-    """Return whether two sides compare; below the score `least` they do not.
+    """Return whether two sides compare; they do not if the score is below `least`.
 
-    The score is a product: fewer by more ranks, 0.6 for other GPUs, 0.9 for each kind of event that one side lacks, 0
-    for other units, and the smaller share of kernel time in kernels that both sides have.
+    The score is a product: of fewer ranks divided by more, 0.6 for other GPUs, 0.9 for each kind of event that one side
+    lacks, 0 for other units, and the smaller share of kernel time in kernels that both sides have.
     """
     sides = base, new
     differences = [*_units(sides), *_machines(sides), *_recorded(sides), *_shared(attribution), *_clocks(sides)]
@@ -90,12 +90,12 @@ _Sides = tuple[Sequence[RunProfile], Sequence[RunProfile]]
 
 
 def _values(sides: _Sides, of_run: Callable[[RunProfile], Iterable[Value]]) -> list[list[Value]]:
-    """Return what runs of each side have, in order and each once."""
+    """Return the values of the runs of each side, in order and each once."""
     return [sorted({value for run in side for value in of_run(run)}) for side in sides]
 
 
 def _unlike(word: str, values: Sequence[Sequence[Value]], factor: float = 1.0) -> Iterator[_Difference]:
-    """Yield that values of both sides differ, if they do; of numbers the lowest and the highest are said."""
+    """Yield the difference if values of both sides differ; for numbers it names the lowest and the highest."""
     if values[0] != values[1]:
         yield _Difference(f"{word}: {_said(values[0])} and {_said(values[1])}", factor)
 
@@ -158,7 +158,7 @@ def _clocks(sides: _Sides) -> Iterator[_Difference]:
 
 
 def _environment(runs: Sequence[RunProfile]) -> Mapping[str, str]:
-    """Return the settings that all runs of a side share, and those that differ between them as such."""
+    """Return the settings of a side; a setting that differs between its runs has all of its values."""
     names = sorted({name for run in runs for name in run.facts.environment})
     values = {name: {run.facts.environment.get(name, _NOT_SET) for run in runs} for name in names}
     return {name: " or ".join(sorted(some)) for name, some in values.items()}
@@ -173,8 +173,8 @@ def _settings(base: Mapping[str, str], new: Mapping[str, str]) -> Iterator[_Diff
         yield _Difference(f"{len(changed) - _MOST_SETTINGS} more settings of the environment differ")
 
 
-_ALIKE = 0.5  # of the kernel time, or of its change: below this sides do other work, and times don't compare
-_FEWEST = 2  # runs a side, to test kernels
+_ALIKE = 0.5  # share of the kernel time, or of its change: with less, sides do other work, and times don't compare
+_FEWEST = 2  # runs a side that it takes to test kernels
 
 
 @frozen
@@ -188,7 +188,7 @@ class RankDifference:
 
     @property
     def ratio(self) -> float | None:
-        """How many times as long it is."""
+        """The new time as times the old one."""
         return self.new / self.base if self.base and self.new is not None else None
 
 
@@ -197,12 +197,12 @@ class Subject:
     """The subject of a comparison, in words.
 
     Args:
-        measured: what is measured.
-        counted: how many of what there are on both sides.
+        measured: the measured value.
+        counted: numbers of the things counted on both sides.
         decision: whether it changed.
-        common: what both sides have; empty: nothing.
-        paired: unit by unit of which both sides, ranks of one run, are compared; empty: they are no ranks.
-        apart: in which units they are far apart, where they are alike in others; empty: in none.
+        common: things that both sides have; empty: none.
+        paired: the unit by which ranks of one run are compared; empty: the sides are not ranks.
+        apart: units in which both sides are far apart but alike in others; empty: none.
     """
 
     measured: str
@@ -219,14 +219,14 @@ class Comparison:
 
     Args:
         base, new: names of the runs of both sides.
-        unit: what a unit is.
-        metric: what decided.
+        unit: kind of the units.
+        metric: the metric that decided.
         decision: the verdict.
-        comparability: whether they compare.
-        attribution: where the difference of mean units comes from.
-        ranks: which ranks changed, most first.
-        subject: what it is about.
-        calls: how the host's calls differ, most first.
+        comparability: whether the sides compare.
+        attribution: sources of the difference of mean units.
+        ranks: changes of ranks, the largest first.
+        subject: the subject of the comparison.
+        calls: differences of the host's calls, the largest first.
         findings: all of it in sentences, the verdict first.
     """
 
@@ -258,10 +258,10 @@ def compare(
     """Compare two sides, each of one run or several.
 
     Args:
-        base, new: their runs.
-        options: what was asked.
-        metric: what decides.
-        subject: what it is about; None: runs.
+        base, new: runs of both sides.
+        options: the options.
+        metric: the metric that decides.
+        subject: the subject; None: runs.
 
     Raises:
         UsageError: a baseline has no such metric.
@@ -283,7 +283,7 @@ def compare(
     if reason:
         verdict, confidence = ChangeVerdict.UNCLEAR, Confidence.HINT
         decision = replace(decision, verdict=verdict, confidence=confidence, reason=reason, needed=None)
-    if subject.common and decision.confidence is Confidence.CERTAIN:  # it takes runs that tell the sides apart
+    if subject.common and decision.confidence is Confidence.CERTAIN:  # only separate runs can make it certain
         decision = replace(decision, confidence=Confidence.LIKELY)
     names, ranks = (tuple(run.name for run in base), tuple(run.name for run in new)), tuple(_ranks(base, new))
     uses_of_calls = [run.calls for run in base], [run.calls for run in new]
@@ -295,12 +295,12 @@ def compare(
 def _why_not_alike(
     decision: Decision, attribution: Attribution, metric: DiffMetric, sides: Sequence[Sequence[RunProfile]]
 ) -> str:
-    """Return why a verdict means nothing: the sides did other work; empty where they did the same."""
+    """Return the reason why a verdict means nothing, if the sides did other work; empty if they did the same."""
     if metric.kind == MEMORY or decision.verdict is ChangeVerdict.SAME:
         return ""
     gpus = [{run.facts.gpus for run in side} for side in sides]
     other = 1 - attribution.like_for_like
-    if metric.kind == STEP and gpus[0] == gpus[1] and other > 1 - _ALIKE:  # other GPUs take other grids for equal work
+    if metric.kind == STEP and gpus[0] == gpus[1] and other > 1 - _ALIKE:  # on other GPUs, equal work has other grids
         return f"work changed: kernels with {other:.0%} of the compute time do other work in each call"
     has_steps = any(run.unit != WINDOW for side in sides for run in side)
     calls = sum(kernel.calls for kernel in attribution.kernels)
@@ -314,7 +314,7 @@ def _why_not_alike(
 def _tested(
     kernels: Sequence[KernelDifference], base: Sequence[RunProfile], new: Sequence[RunProfile]
 ) -> list[KernelDifference]:
-    """Add to kernels how likely runs as different are by chance."""
+    """Return kernels with the probability of runs as different by chance."""
     times = [[_times(run) for run in side] for side in (base, new)]
     probabilities = []
     for row in kernels:
@@ -348,14 +348,14 @@ def _ranks(base: Sequence[RunProfile], new: Sequence[RunProfile]) -> list[RankDi
 
 
 def _findings(comparison: Comparison, base: Sequence[RunProfile], new: Sequence[RunProfile]) -> Iterator[Finding]:
-    """Yield all that is to be said of two sides."""
+    """Yield all findings on two sides."""
     yield _verdict(comparison)
     if comparison.comparability.is_enough:
         for text in new_and_gone(*([run.problems for run in side] for side in (base, new))):
             yield Finding(text, "diff.problems", Verdict.NOTE, Confidence.LIKELY)
         yield from _changed_work(comparison)
         yield from _changed_speed(comparison)
-        are_apart = _guids(base).isdisjoint(_guids(new))  # what the host does in parts of one job says nothing
+        are_apart = _guids(base).isdisjoint(_guids(new))  # the host's work in parts of one job does not compare
         has_units = are_apart and comparison.metric.name == STEP and comparison.unit != WINDOW
         yield from _changed_number(comparison, base, new) if has_units else ()
         yield from _explained(comparison)
@@ -386,9 +386,9 @@ def _guids(runs: Sequence[RunProfile]) -> set[str]:
     return {guid for run in runs for guid in run.guids}
 
 
-_MOST_PARTS, _MOST_OF_IT = 4, 0.8  # parts that are named; of the change: of parts that make so much no more are named
+_MOST_PARTS, _MOST_OF_IT = 4, 0.8  # parts that are named; share of the change after which no more are named
 _BY_FAR = 3  # times as much as any other rank
-_CANCEL = 3  # times the difference: parts that change by so much together cancel each other
+_CANCEL = 3  # times the difference: parts whose changes add up to more cancel each other
 _OF_VERDICT = {ChangeVerdict.SLOWER: Verdict.PROBLEM, ChangeVerdict.UNCLEAR: Verdict.UNKNOWN}
 
 
@@ -416,7 +416,7 @@ def _verdict(comparison: Comparison) -> Finding:
         parts.append(f"about {decision.needed} runs a side would tell")
     front = f"{decision.verdict}: {change}{interval}; "
     if decision.verdict is ChangeVerdict.UNCLEAR and decision.ratio and decision.noise is not None:
-        # How much it cost is a fact of the recordings, however uncertain it is whether others cost as much.
+        # The cost in these recordings is a fact, even if it is uncertain whether other runs cost as much.
         front = f"{change} in these recordings. Unclear whether other runs differ as much{interval}: "
     verdict = _OF_VERDICT.get(decision.verdict, Verdict.NONE)
     return Finding(front + "; ".join(parts), "diff.verdict", verdict, decision.confidence, evidence=evidence)
@@ -425,7 +425,7 @@ def _verdict(comparison: Comparison) -> Finding:
 def _of_runs(
     metric: DiffMetric, base: Sequence[RunProfile], new: Sequence[RunProfile], options: DiffOptions
 ) -> Subject:
-    """Return what a comparison of runs is about."""
+    """Return the subject of a comparison of runs."""
     measured = metric.name
     if measured == STEP:
         measured = "time in which GPUs work" if base[0].unit == WINDOW else f"median {base[0].unit}"
@@ -445,7 +445,7 @@ def _compared(comparison: Comparison) -> Finding:
 
 
 def _explained(comparison: Comparison) -> Iterator[Finding]:
-    """Yield which parts most of a change lies in, and the rank that changed by far more than any other."""
+    """Yield the parts that make up most of a change, and the rank that changed by far more than any other."""
     changes = _changes(comparison)
     change = sum(changes.values())
     is_asked = comparison.metric.name == STEP and comparison.verdict is not ChangeVerdict.SAME
@@ -453,7 +453,7 @@ def _explained(comparison: Comparison) -> Iterator[Finding]:
         return
     alike = {part: by for part, by in changes.items() if by * change > 0}
     ordered = sorted(alike, key=lambda part: -abs(alike[part]))
-    before = accumulate((abs(alike[part]) for part in ordered), initial=0)  # what parts before it make
+    before = accumulate((abs(alike[part]) for part in ordered), initial=0)  # sum of the parts before each
     most = [part for part, made in zip(ordered, before, strict=False) if made < _MOST_OF_IT * abs(change)]
     how = "longer" if change > 0 else "shorter"
     *others, last = (f"{part} {readable(abs(alike[part]), 'ns')}" for part in most[:_MOST_PARTS])
@@ -466,7 +466,7 @@ def _explained(comparison: Comparison) -> Iterator[Finding]:
 
 
 def _grown(comparison: Comparison) -> str:
-    """Say which part makes most of the change of the whole; nothing where several do."""
+    """Return the part that makes up most of the change of the whole, in words; empty if several do."""
     changes = _changes(comparison)
     change = sum(changes.values())
     most = max(changes, key=lambda part: changes[part] * change, default=None)
@@ -477,7 +477,7 @@ def _grown(comparison: Comparison) -> str:
 
 
 def _changes(comparison: Comparison) -> dict[str, int]:
-    """Return how much longer each part is that counts; ranks are compared by their time without communication."""
+    """Return the changes of the parts that count [ns]; ranks are compared by their time without communication."""
     parts = comparison.attribution.parts.items()
     return {part: row.change for part, row in parts if not (comparison.subject.paired and part in COMMUNICATION)}
 
@@ -493,9 +493,9 @@ def _with_article(comparison: Comparison) -> str:
     return f"{'an' if comparison.unit[0] in 'aeiou' else 'a'} {comparison.unit}"
 
 
-_LEAST_SPEED = 0.005  # of a unit of the base: kernels that change it by less are not named
+_LEAST_SPEED = 0.005  # share of a unit of the base below which a change of a kernel is not named
 _MOST_NAMED = 2  # kernels
-_NEARLY_ALL = 0.8  # of the time of those that compute
+_NEARLY_ALL = 0.8  # share of the time of computing kernels
 
 
 def _changed_speed(comparison: Comparison) -> Iterator[Finding]:
@@ -531,7 +531,7 @@ _OTHER_SHARE, _LEAST_OVERLAP = 5.0, 0.02  # percent of communication; of a unit
 
 
 def _changed_number(comparison: Comparison, base: Sequence[RunProfile], new: Sequence[RunProfile]) -> Iterator[Finding]:
-    """Yield the kernels that ranks call more or less often, on average of all of them."""
+    """Yield the kernels that ranks call more or less often, on average of all ranks."""
     unit = _with_article(comparison)
     changed = []
     for kernel in comparison.attribution.kernels:
@@ -553,7 +553,7 @@ def _changed_number(comparison: Comparison, base: Sequence[RunProfile], new: Seq
 def _changed_overlap(
     comparison: Comparison, base: Sequence[RunProfile], new: Sequence[RunProfile]
 ) -> Iterator[Finding]:
-    """Yield how much less, or more, of communication other work hides, on average of all ranks."""
+    """Yield how much less, or more, communication is hidden by other work, on average of all ranks."""
     sides = [[fmean(run.communication[at] for run in runs) for at in (0, 1)] for runs in (base, new)]
     if not all(every for every, _ in sides):
         return
@@ -575,7 +575,7 @@ def _changed_calls(comparison: Comparison) -> Iterator[Finding]:
 
 
 def _critical(base: Sequence[RunProfile], new: Sequence[RunProfile]) -> Iterator[Finding]:
-    """Yield which rank is the critical one of most units, where one is of more than half of them, and it is another."""
+    """Yield the change of the critical rank, if a rank is critical in more than half of the units of a side."""
     units = ([Counter({use.rank: use.critical for use in run.ranks}) for run in runs] for runs in (base, new))
     sides = [sum(of_runs, Counter[int]()) for of_runs in units]
     totals = [side.total() for side in sides]
@@ -597,12 +597,12 @@ def _changed_work(comparison: Comparison) -> Iterator[Finding]:
         yield Finding(text, "diff.work", Verdict.PROBLEM, Confidence.CERTAIN)
 
 
-_LEAST = 0.01  # of the mean of the base: what changes by less is not explained
-_LONGER, _DEVIATIONS = 0.05, 6  # of the median, and median deviations, above the median: an outlier
-_FEWEST, _MOST = 4, 1 / 3  # steps to tell outliers from; share of them that outliers are at most
-_EXPLAINED, _MUCH = 0.7, 0.2  # shares of the change: of outliers that make it, and of those that are worth saying
-_MOST_SAID = 3  # steps whose time is said
-_ELSEWHERE = 0.2  # of what they make: outliers of the other side at most
+_LEAST = 0.01  # share of the mean of the base below which a change is not explained
+_LONGER, _DEVIATIONS = 0.05, 6  # share of the median, and median deviations, that outliers lie above the median
+_FEWEST, _MOST = 4, 1 / 3  # steps that it takes to find outliers; largest share of outliers among steps
+_EXPLAINED, _MUCH = 0.7, 0.2  # shares of the change: of outliers that explain it, and of those that are worth saying
+_MOST_SAID = 3  # steps whose time is given
+_ELSEWHERE = 0.2  # share of these outliers' time: outliers of the other side may have no more
 
 
 @frozen
@@ -610,11 +610,11 @@ class LongSteps:
     """The steps of a run that are far longer than most of it.
 
     Args:
-        numbers: which.
-        times: how long each takes [ns].
-        longer: how much longer than usual, beyond what the same step takes longer on the other side [ns].
+        numbers: their numbers.
+        times: time of each [ns].
+        longer: excess of each over the usual time, beyond that of the same step on the other side [ns].
         usual: the median of all steps [ns].
-        count: how many steps there are.
+        count: number of all steps.
     """
 
     numbers: tuple[int, ...]
@@ -625,12 +625,12 @@ class LongSteps:
 
     @property
     def excess(self) -> float:
-        """How much longer a step is on average than without them [ns]."""
+        """The time by which these steps lengthen a step on average [ns]."""
         return sum(self.longer) / self.count
 
 
 def long_steps(run: RunProfile, others: Sequence[RunProfile] = ()) -> LongSteps:
-    """Return the steps of a run that stand out, and less in `others`; what its first one takes is warm-up."""
+    """Return the steps of a run that stand out, and less so in `others`; the first step counts as warm-up."""
     usual, longer = median(run.samples[STEP]), _longer(run)
     least = max(_LONGER * usual, _DEVIATIONS * median(map(abs, longer.values())))
     for other in others:  # a step that stands out there as well may be longer by as much, or by the same share
@@ -655,10 +655,10 @@ def _longer(run: RunProfile) -> dict[int, float]:
 
 
 def outlying_steps(base: Sequence[RunProfile], new: Sequence[RunProfile]) -> tuple[str, bool] | None:
-    """Return a sentence on few steps of one side that make much of the difference of the means, and if it is most."""
+    """Return a sentence on a few steps of one side that make up much of the difference of the means; whether most."""
     sides = base, new
     if any(run.unit != STEPS or len(run.samples[STEP]) != run.units for side in sides for run in side):
-        return None  # of runs of a history only medians are known
+        return None  # runs of a history have only medians
     before, after = (fmean(fmean(run.samples[STEP]) for run in side) for side in sides)
     change, side = after - before, sides[after > before]
     long = [[long_steps(run, others) for run in each] for each, others in ((base, new), (new, base))]
@@ -680,7 +680,7 @@ def outlying_steps(base: Sequence[RunProfile], new: Sequence[RunProfile]) -> tup
 
 
 def _taken(steps: Sequence[tuple[int, float]]) -> str:
-    """Say how long each of several steps takes, of many the longest ones."""
+    """Return the times of several steps in words, for many steps those of the longest."""
     (first, time), *rest = sorted(steps, key=lambda step: -step[1])[:_MOST_SAID]
     more = "".join(f", step {number} {readable(also, 'ns')}" for number, also in rest)
     return f"step {first} takes {readable(time, 'ns')}{more}"

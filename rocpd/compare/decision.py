@@ -1,11 +1,12 @@
-"""Decides whether one side is slower, and has the statistics for it. Knows nothing of traces.
+"""Decides whether one side is slower, with the statistics for it. Knows nothing of traces.
 
-Runs are the replicates: what is measured again when nothing changed. Events of one run are not: with one run a side,
-how runs deviate is given or assumed. Within a run its steps are what varies, and neighbours are alike.
+Runs are the replicates: they are measured again when nothing changed. Events of one run are not: with one run a side,
+the deviation of runs is given or assumed. Within a run its steps vary, and neighbours are alike.
 
-Step times follow temperature and power: a slow step comes after a slow one, and many of them say less than as many that
-are independent. So a series is one of Gauss and Markov: logarithms of values around a level, correlated by rho to the
-power of how many steps lie between. The rho is not known: each has the weight that the series gives it.
+Step times follow temperature and power: a slow step comes after a slow one, so many of them carry less information than
+as many independent ones. So a series is modelled as a Gauss-Markov process: logarithms of values around a level, with a
+correlation of rho to the power of the number of steps between. The rho is not known: each has the weight that the
+series gives it.
 """
 
 from __future__ import annotations
@@ -24,28 +25,28 @@ from rocpd.compare.options import RUN_NOISE, DiffOptions
 from rocpd.summary.findings import Confidence
 
 RHOS: Floats = np.linspace(0.0, 0.99, 34)
-"""Correlations of neighbours that may be; negative ones count as none."""
+"""Possible correlations of neighbours; negative ones count as none."""
 
 _LAGS: Ints = np.arange(1, 4000)  # beyond, the largest rho is negligible
 _LOSSES: Floats = np.array(
     [(math.pi / 2 + 2 * np.arcsin(rho**_LAGS).sum()) / (1 + 2 * (rho**_LAGS).sum()) for rho in RHOS]
 )
-"""How many times as large the variance of a median is as that of a mean: signs of normal values that are correlated by
-r are correlated by 2 / pi arcsin(r)."""
+"""Variance of a median as times that of a mean: signs of normal values that are correlated by r are correlated by
+2 / pi arcsin(r)."""
 
-_NO_DEVIATION = 1e-12  # of logarithms: stands for no deviation at all
-_MOST = 200  # degrees of freedom; more are as many
-_NEGLIGIBLE = 1e-3  # of the largest weight
-_OUTSIDE, _FEW = 3 * 1.4826, 0.25  # median deviations, and share of values that may lie farther out than these
+_NO_DEVIATION = 1e-12  # of logarithms: used in place of 0
+_MOST = 200  # degrees of freedom; more make no difference
+_NEGLIGIBLE = 1e-3  # share of the largest weight
+_OUTSIDE, _FEW = 3 * 1.4826, 0.25  # median deviations; share of values that may lie farther out
 
 
 @frozen
 class Chance:
-    """By how much an estimate may miss: a mixture of Student's t distributions.
+    """The distribution of the error of an estimate: a mixture of Student's t distributions.
 
     Args:
-        weights: of each of them; 1 together.
-        errors: standard error in each.
+        weights: weight of each distribution; their sum is 1.
+        errors: standard error of each.
         freedoms: degrees of freedom of each, 1 at least.
     """
 
@@ -54,14 +55,14 @@ class Chance:
     freedoms: Sequence[int]
 
     def beyond(self, distance: float) -> float:
-        """Return the probability that an estimate misses by at least so much, either way."""
+        """Return the probability that an estimate misses by at least a distance, either way."""
         parts = zip(self.weights, self.errors, self.freedoms, strict=True)
         return sum(
             weight * 2 * survival(distance / max(error, _NO_DEVIATION), freedom) for weight, error, freedom in parts
         )
 
     def half_width(self, confidence: float) -> float:
-        """Return by how much an estimate misses at most, with a confidence.
+        """Return the largest error of an estimate with a confidence.
 
         >>> round(Chance([1.0], [1.0], [9]).half_width(0.95), 3)
         2.262
@@ -82,9 +83,9 @@ class Doubt:
     """The error that a series adds to an estimate, for each of `RHOS`.
 
     Args:
-        likelihoods: of the series, as logarithms, but for its deviation.
-        squares: sums of what is left of values when neighbours and levels are taken off.
-        variances: of its share of the estimate, in units of that of a value.
+        likelihoods: logarithms of the likelihood of the series, without that of its deviation.
+        squares: sums of squares of the values without the influence of neighbours and levels.
+        variances: variances of its share of the estimate, in units of the variance of a value.
         freedom: degrees of freedom of the squares.
     """
 
@@ -95,23 +96,23 @@ class Doubt:
 
 
 def of_level(values: Floats, share: float = 1.0) -> Doubt:
-    """Return how well a series knows its level, the median.
+    """Return the error of the level, the median, of a series.
 
     Args:
         values: logarithms, in order of time.
-        share: that the level has in the estimate.
+        share: weight of the level in the estimate.
     """
     return of_contrast(np.zeros(len(values), bool), values, np.arange(len(values)), share)
 
 
 def of_contrast(is_other: Flags, values: Floats, places: Ints, share: float = 1.0) -> Doubt:
-    """Return how well a series knows how far the medians of some of its values are from those of the others.
+    """Return the error of the difference between the medians of some values of a series and of the others.
 
     Args:
         is_other: which values are on the other side; none: the level of the values is meant.
         values: logarithms, in order of time.
-        places: where each lies in the series, ascending.
-        share: that this has in the estimate.
+        places: place of each value in the series, ascending.
+        share: weight of the difference in the estimate.
     """
     sides = [side for side in (~is_other, is_other) if side.any()]
     inner, weights, is_median = values.copy(), np.zeros(len(values)), np.zeros(len(values), bool)
@@ -131,7 +132,7 @@ def of_contrast(is_other: Flags, values: Floats, places: Ints, share: float = 1.
 
 
 def _products(weights: Floats, places: Ints) -> Floats:
-    """Return the sum of the products of weights that lie 0, 1, 2 … places apart, as far as values are alike there."""
+    """Return the sums of products of weights 0, 1, 2 … places apart, as far as values are alike there."""
     span = int(places[-1] - places[0]) + 1
     dense = np.zeros(1 << span.bit_length() + 1)
     dense[places - places[0]] = weights
@@ -141,9 +142,9 @@ def _products(weights: Floats, places: Ints) -> Floats:
 
 
 def _fitted(values: Floats, columns: Floats, gaps: Ints, rho: float) -> tuple[float, float]:
-    """Return the likelihood of a rho, as a logarithm without that of the deviation, and the squares that are left.
+    """Return the logarithm of the likelihood of a rho, without that of the deviation, and the sum of squares left.
 
-    The levels, which `columns` say, are integrated out: none of them is known.
+    The levels, one for each of `columns`, are integrated out, as none of them is known.
     """
     alike = rho**gaps
     left = np.sqrt(1 - alike**2)
@@ -156,7 +157,7 @@ def _fitted(values: Floats, columns: Floats, gaps: Ints, rho: float) -> tuple[fl
 
 
 def _without_outliers(values: Floats) -> Floats:
-    """Return values of which few, that lie far from the others, are drawn nearer: a median hardly feels them."""
+    """Return values with outliers, if they are few, drawn nearer to the others: a median hardly depends on them."""
     middle = float(np.median(values))
     most = _OUTSIDE * float(np.median(np.abs(values - middle)))
     is_few = np.count_nonzero(np.abs(values - middle) > most) <= max(len(values) > 4, _FEW * len(values))
@@ -164,43 +165,43 @@ def _without_outliers(values: Floats) -> Floats:
 
 
 def together(doubts: Sequence[Doubt], known: float = 0.0) -> Chance | None:
-    """Return the error of an estimate that series have a share in: values of all of them vary alike.
+    """Return the error of an estimate from several series, all of whose values vary alike.
 
-    How they vary is not known. Each rho counts as much as it explains the series, and the deviation is integrated out:
-    Zellner, An Introduction to Bayesian Inference in Econometrics, 1971, chapter 4.
+    How they vary is not known. Each rho has a weight by how well it explains the series, and the deviation is
+    integrated out: Zellner, An Introduction to Bayesian Inference in Econometrics, 1971, chapter 4.
 
     Args:
-        doubts: of the series.
-        known: variance that is known, whatever the series.
+        doubts: errors of the series.
+        known: variance that is known, independent of the series.
 
     Returns:
-        None: nothing says how values vary.
+        None: nothing shows how values vary.
     """
     freedom = sum(doubt.freedom for doubt in doubts)
     if not freedom:
         return Chance([1.0], [math.sqrt(known)], [_MOST]) if known else None
     squares = np.maximum(np.sum([doubt.squares for doubt in doubts], axis=0), _NO_DEVIATION**2)
     likelihoods = np.sum([doubt.likelihoods for doubt in doubts], axis=0) - freedom / 2 * np.log(squares)
-    if known:  # a part of what wanders for longer than a series; by how much is calibrated
+    if known:  # part of a drift longer than a series; its size is calibrated
         likelihoods += np.log1p(-RHOS) / 4
     weights = np.exp(likelihoods - likelihoods.max())
     chosen = np.flatnonzero(weights > _NEGLIGIBLE)
     variances = (squares / freedom * np.sum([doubt.variances for doubt in doubts], axis=0))[chosen]
     total = known + variances
-    # Satterthwaite, Biometrics Bulletin 2, 1946: what is known has all degrees of freedom.
+    # Satterthwaite, Biometrics Bulletin 2, 1946: the known variance has all degrees of freedom.
     freedoms = np.clip(freedom * (total / variances) ** 2, 1, _MOST).astype(int)
     shares = weights[chosen] / weights[chosen].sum()
     return Chance(shares.tolist(), np.sqrt(total).tolist(), freedoms.tolist())
 
 
-_EXACT = 400  # of n * m: up to this the distribution of U is counted
-_TINY = 1e-3  # stands for 0, which has no logarithm; values are whole numbers
+_EXACT = 400  # n * m up to which the distribution of U is counted
+_TINY = 1e-3  # used in place of 0, which has no logarithm; values are whole numbers
 _NORMAL = NormalDist()
 _CONFIDENCE = 0.95  # of intervals
-_WIDEST = math.log(1e3)  # of an interval, each way: one that is wider says nothing
-_RARE = 0.01  # what chance explains so rarely is likely
-_FEWEST_ALIKE, _FAR = 5, 6  # steps that are alike; deviations of these to those that are not
-_SURE = 4  # runs a side, from which on a verdict is certain
+_WIDEST = math.log(1e3)  # half width of an interval above which it means nothing
+_RARE = 0.01  # chance below which a difference is likely
+_FEWEST_ALIKE, _FAR = 5, 6  # steps that are alike; least distance of the other steps in deviations of these
+_SURE = 4  # runs a side from which on a verdict is certain
 _NO_ERROR = Chance([1.0], [0.0], [1])
 
 
@@ -215,7 +216,7 @@ class ChangeVerdict(StrEnum):
 
 @frozen
 class Interval:
-    """An estimate, and where the truth lies in 95 of 100 cases; without ends nothing says so."""
+    """An estimate with its 95 % confidence interval; without ends the interval is not known."""
 
     estimate: float
     low: float | None = None
@@ -224,20 +225,20 @@ class Interval:
 
 @frozen
 class Decision:
-    """Whether a value changed.
+    """The decision whether a value changed.
 
     Args:
-        verdict: whether it did.
-        confidence: how sure that is.
-        medians: of both sides: of one run its median, of several the geometric mean of theirs.
-        ratio: how many times as large the new value is, with its interval; None without values.
+        verdict: whether it changed.
+        confidence: certainty of the verdict.
+        medians: values of both sides: the median of one run, the geometric mean of the medians of several.
+        ratio: the new value as times the old one, with its interval; None without values.
         margin: share up to which a difference does not matter.
-        runs: of both sides.
-        noise: standard deviation of runs that the interval counts with, as a share; None within a run.
-        is_assumed: whether nothing says so, neither the user nor other runs.
+        runs: numbers of runs of both sides.
+        noise: standard deviation of runs used for the interval, as a share; None within a run.
+        is_assumed: whether this deviation is assumed, given neither by the user nor by other runs.
         p: probability of runs as different by chance (Mann-Whitney); None with one run a side.
-        reason: why it is unclear.
-        needed: about how many runs a side would tell, where it is unclear.
+        reason: why the verdict is unclear.
+        needed: about how many runs a side would make it clear, if it is unclear.
     """
 
     verdict: ChangeVerdict
@@ -256,13 +257,13 @@ class Decision:
 def decide(base: Sequence[Sequence[float]], new: Sequence[Sequence[float]], options: DiffOptions) -> Decision:
     """Decide whether values changed from some runs to others.
 
-    The interval is Student's, of the logarithms of the medians of runs. Where a side has one run and `options` say how
-    runs deviate, or there is no third run to say it, that deviation counts together with how well the steps of a run
-    know its level.
+    The interval is Student's, for the logarithms of the medians of runs. If a side has one run, and `options` give the
+    deviation of runs or no third run shows it, then that deviation counts together with the error of the level within
+    a run.
 
     Args:
-        base, new: of each run its values, in order of time.
-        options: the margin, and how runs deviate.
+        base, new: values of each run, in order of time.
+        options: the margin, and the deviation of runs.
     """
     sides = [[np.array(run, np.float64) for run in side if len(run)] for side in (base, new)]
     medians = [[float(np.median(run)) for run in side] for side in sides]
@@ -283,7 +284,7 @@ def decide(base: Sequence[Sequence[float]], new: Sequence[Sequence[float]], opti
     is_assumed = not is_seen and options.run_noise is None
     p = None if fewest == 1 else mann_whitney(*medians)
     known = replace(unclear, noise=noise, is_assumed=is_assumed, p=p)
-    # The margin keeps chance from alarms only where runs deviate by less.
+    # The margin prevents false alarms only if runs deviate by less.
     needs_rare = not is_seen or noise > known.margin
     decided = _decided(known, after / before, _NO_ERROR if is_identical else chance, needs_rare=needs_rare)
     if decided.verdict is ChangeVerdict.UNCLEAR:
@@ -296,13 +297,13 @@ def decide(base: Sequence[Sequence[float]], new: Sequence[Sequence[float]], opti
 
 
 def _of_runs(levels: Sequence[Floats]) -> tuple[float, Chance]:
-    """Return the deviation of runs, and how far the difference of the means of both sides is from the truth.
+    """Return the deviation of runs, and the error of the difference of the means of both sides.
 
-    Runs of both sides are taken to deviate alike, unless those of the side with fewer deviate by more: then Welch's
+    Runs of both sides are taken to deviate alike, unless those of the side with fewer deviate more: then Welch's
     interval holds, Biometrika 34, 1947.
 
     Args:
-        levels: of the runs of each side, as logarithms: three at least.
+        levels: levels of the runs of each side, as logarithms: three at least.
     """
     freedom, of_means = sum(map(len, levels)) - 2, sum(1 / len(side) for side in levels)
     variance = sum(float(side.var()) * len(side) for side in levels) / freedom
@@ -319,7 +320,7 @@ def decide_steps(base: Mapping[int, float], new: Mapping[int, float], options: D
     """Decide whether some steps of a run differ from others of it.
 
     Args:
-        base, new: where steps are in the run, and their values.
+        base, new: place of each step in the run -> its value.
         options: the margin.
     """
     unclear = _nothing_yet([[float(np.median(list(side.values())))] for side in (base, new)], options)
@@ -327,7 +328,7 @@ def decide_steps(base: Mapping[int, float], new: Mapping[int, float], options: D
         return unclear
     before, after = unclear.medians
     chance: Chance | None = _NO_ERROR
-    if base != new:  # steps on both sides don't say how far the sides are apart by chance
+    if base != new:  # steps on both sides don't show how far the sides are apart by chance
         others, chosen = base.keys() - new.keys() or base.keys(), new.keys() - base.keys() or new.keys()
         places = np.array(sorted(others | chosen))
         every = {**base, **new}
@@ -337,10 +338,10 @@ def decide_steps(base: Mapping[int, float], new: Mapping[int, float], options: D
 
 
 def decide_ranks(base: Sequence[float], new: Sequence[float], options: DiffOptions) -> Decision:
-    """Decide whether ranks of a run differ from others of it, step by step: what slows all of them is on both sides.
+    """Decide whether ranks of a run differ from others of it, step by step: steps slow on all ranks are on both sides.
 
     Args:
-        base, new: the values of both, of the same steps.
+        base, new: values of both, for the same steps.
         options: the margin.
     """
     unclear = _nothing_yet([[float(np.median(side))] for side in (base, new)], options)
@@ -351,22 +352,22 @@ def decide_ranks(base: Sequence[float], new: Sequence[float], options: DiffOptio
     decided = _decided(unclear, math.exp(float(np.median(differences))), chance, needs_rare=True)
     is_told = decided.verdict in (ChangeVerdict.SLOWER, ChangeVerdict.FASTER)
     change = sum(new) / sum(base) - 1
-    # In some steps, which no median says. Of ranks that are shorter in them another one is slow: none is faster.
+    # A difference in some steps, which the median hides. Ranks shorter in these are not faster: another one is slow.
     if is_told or change <= unclear.margin or not steps_apart(base, new, options):
         return decided
     return replace(decided, verdict=ChangeVerdict.SLOWER, confidence=Confidence.HINT, reason="")
 
 
 def steps_apart(base: Sequence[float], new: Sequence[float], options: DiffOptions) -> list[int]:
-    """Return the places of steps in which both sides are far apart, where they are alike in others; else none.
+    """Return the places of steps in which both sides are far apart, if they are alike in the others; else none.
 
-    Alike means by less than the margin, far apart by a gap that is wide beside how the other steps deviate.
+    Alike means within the margin, far apart beyond a gap that is wide compared with the deviation of the other steps.
 
     >>> steps_apart([10] * 8, [10, 16, 10.1, 15, 9.9, 16, 10, 10], DiffOptions())
     [1, 3, 5]
 
     Args:
-        base, new: the values of both, of the same steps.
+        base, new: values of both, for the same steps.
         options: the margin.
     """
     differences, margin = _logarithms(new) - _logarithms(base), math.log1p(options.margin / 100)
@@ -382,7 +383,7 @@ def steps_apart(base: Sequence[float], new: Sequence[float], options: DiffOption
 
 
 def _nothing_yet(medians: Sequence[Sequence[float]], options: DiffOptions) -> Decision:
-    """Return the decision before anything is known but the medians of the runs of both sides; a reason: they are 0."""
+    """Return the decision on the medians of the runs of both sides alone; it has a reason if these are 0."""
     base, new = map(_middle, medians)
     reason = ""
     if not (base and new):
@@ -395,7 +396,7 @@ def _nothing_yet(medians: Sequence[Sequence[float]], options: DiffOptions) -> De
 
 
 def _middle(medians: Sequence[float]) -> float:
-    """Return the geometric mean of medians; 0 where one is, or there is none."""
+    """Return the geometric mean of medians; 0 if one of them is 0, or there are none."""
     if len(medians) == 1:
         return medians[0]
     return geometric_mean(medians) if medians and all(medians) else 0.0
@@ -409,10 +410,10 @@ def _decided(known: Decision, ratio: float, chance: Chance | None, *, needs_rare
     """Return a decision with its verdict.
 
     Args:
-        known: the decision without it.
-        ratio: of the sides.
-        chance: how far its logarithm may be from the truth; None: nothing says so.
-        needs_rare: a difference that chance explains in more than one case of a hundred is unclear.
+        known: the decision without a verdict.
+        ratio: ratio of the sides.
+        chance: error of its logarithm; None: not known.
+        needs_rare: whether a difference that chance explains in more than one case of a hundred is unclear.
     """
     half = chance.half_width(_CONFIDENCE) if chance else math.inf
     if not chance or half > _WIDEST:
@@ -433,9 +434,9 @@ def _decided(known: Decision, ratio: float, chance: Chance | None, *, needs_rare
 
 
 def mann_whitney(first: Sequence[float], second: Sequence[float]) -> float:
-    """Return the probability of two samples that lie as far apart when both come from one distribution.
+    """Return the probability that two samples of one distribution lie as far apart.
 
-    Two-sided. Without ties and for few values the distribution of U is counted, else it is normal, corrected for ties
+    Two-sided. Without ties and for few values the distribution of U is counted; else it is normal, corrected for ties
     and continuity. Mann and Whitney, Annals of Mathematical Statistics 18, 1947. Four values a side can reach 0.029,
     three 0.1.
 
@@ -472,7 +473,7 @@ def _exact_tail(u: int, n: int, m: int) -> float:
 
 
 def holm(probabilities: Sequence[float]) -> list[float]:
-    """Return the probabilities adjusted for how many they are, by Holm: the family errs in one at most so often.
+    """Return the probabilities adjusted for their number by Holm, which bounds the probability of any error.
 
     Holm, Scandinavian Journal of Statistics 6, 1979.
 
@@ -491,8 +492,8 @@ def runs_needed(deviation: float, difference: float) -> int:
     """Return about how many runs a side show a difference: (2 * 1.96 * deviation / difference)^2, at least 4.
 
     Args:
-        deviation: of runs of one side, as a share of their mean.
-        difference: that should show, as a share.
+        deviation: standard deviation of runs of one side, as a share of their mean.
+        difference: difference to be shown, as a share.
 
     >>> runs_needed(0.02, 0.03), runs_needed(0.001, 0.03)
     (7, 4)

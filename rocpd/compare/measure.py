@@ -1,8 +1,8 @@
-"""Reads one rank: what it did in each unit of time. Compute, exposed communication and copies, and idle time add up.
+"""Reads one rank: its work in each unit of time. Compute, exposed communication and copies, and idle time add up.
 
-A unit is a step, from its start to the start of the next one; else what edges say; else all the time that counts. Of a
-window those units count that lie in it as a whole. Never looks at two ranks: how much of communication is waiting,
-`run_profile` finds out.
+A unit is a step, from its start to the start of the next one; else an interval between given edges; else all the time
+that counts. In a window, the units count that lie in it as a whole. Never looks at two ranks: `run_profile` determines
+how much of communication is waiting.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ SELECT K.id, K.kernel_name, K.arch_vgpr_count, K.accum_vgpr_count, K.sgpr_count,
 FROM rocpd_info_kernel_symbol K LEFT JOIN rocpd_info_code_object C ON C.id = K.code_object_id
 WHERE K.id IN (SELECT value FROM json_each(?))"""
 _SIZE = re.compile(r"[#&]size=(\d+)")
-_MOST_SHAPES = 16  # of one kernel in one rank; of more the grid varies, and is none of its marks
-_MOST_MOVES = 64  # different things that collectives of a rank move; of more the size varies from step to step
+_MOST_SHAPES = 16  # of one kernel in one rank; with more, the grid varies and does not identify a launch
+_MOST_MOVES = 64  # different moves of a rank's collectives; with more, the size varies from step to step
 _COPIES = "copies"
 
 COPY_KIND = KINDS[COPIES]
-"""Kind of launches that are copies."""
+"""The kind of launches that are copies."""
 
 Grid = tuple[int, int, int, int, int, int]
 """Work-items in x, y, z, and of a work-group."""
@@ -52,10 +52,10 @@ class CodeFacts(NamedTuple):
     """Properties of the code of a kernel; NULL as None.
 
     Args:
-        vgpr, agpr, sgpr: registers.
-        lds: per work-group, as launched [bytes].
-        scratch: per work-item, as launched [bytes].
-        size: of the code object [bytes].
+        vgpr, agpr, sgpr: numbers of registers.
+        lds: LDS per work-group, as launched [bytes].
+        scratch: scratch memory per work-item, as launched [bytes].
+        size: size of the code object [bytes].
     """
 
     vgpr: int | None = None
@@ -67,7 +67,7 @@ class CodeFacts(NamedTuple):
 
 
 class Moved(NamedTuple):
-    """The work of a collective: its operation, as MPI names it, how many ranks, and the bytes of the whole result."""
+    """The work of a collective: its operation, as MPI names it, number of ranks, and bytes of the whole result."""
 
     operation: str
     ranks: int
@@ -75,18 +75,18 @@ class Moved(NamedTuple):
 
 
 class KernelLaunch(NamedTuple):
-    """Properties that dispatches, or copies, have in common.
+    """Common properties of dispatches, or copies.
 
     Args:
         kind: `compute`, `communication` or `copy`.
-        symbol: the linker's name; of a copy its direction.
-        name: for people, in full.
-        category: what it does.
+        symbol: the linker's name; for a copy, its direction.
+        name: full name for people.
+        category: category of the kernel.
         path: marker ranges around the launch.
-        grid: None for copies, where nothing recorded it, and where a kernel has too many different ones.
-        code: what it was built into.
+        grid: None for copies, where none was recorded, and for kernels with too many different ones.
+        code: properties of its code.
         operator: operator of PyTorch that launched it; empty: none, or none are recorded.
-        moved: by a collective; None: no call says so, or there are too many different ones.
+        moved: work of a collective; None: not known from calls, or there are too many different ones.
     """
 
     kind: str
@@ -113,9 +113,9 @@ def read_launches(
     Args:
         reading: reads the rank.
         ops: its operations.
-        names: names of these.
+        names: their names.
         categories: say what kernels do.
-        kinds: what each does, as `kinds_of`.
+        kinds: kind of each, as `kinds_of` returns it.
         channels: its collectives.
     """
     origins = read_origins(reading, By.MARKER)
@@ -147,7 +147,7 @@ def read_launches(
 
 
 def _operators(reading: RankReading, ops: operations.Ops) -> tuple[Sequence[str], Ints]:
-    """Return names of operators, the first one empty, and for each operation the number of the one that launched it."""
+    """Return names of operators, the first one empty, and for each operation the number of its operator."""
     operators = read_operators(reading)
     if not len(operators.names):
         return ("",), np.zeros(len(ops), np.int64)
@@ -158,7 +158,7 @@ def _operators(reading: RankReading, ops: operations.Ops) -> tuple[Sequence[str]
 
 
 def _moves(ops: operations.Ops, kinds: Ints, channels: Sequence[Channel]) -> tuple[Sequence[Moved | None], Ints]:
-    """Return the different things that collectives move, the first one None, and for each operation the number."""
+    """Return the different works of collectives, the first one None, and for each operation the number of its work."""
     known: dict[Moved | None, int] = {None: 0}
     codes, talks = np.zeros(len(ops), np.int64), np.flatnonzero(kinds == COMMUNICATION)
     for channel in channels:
@@ -178,7 +178,7 @@ def _value(number: object) -> int | None:
 def _shapes(
     reading: RankReading, ops: operations.Ops
 ) -> tuple[Ints, Sequence[Sequence[int]], Ints, Mapping[int, tuple[str, CodeFacts]]]:
-    """Return of each operation the kernel's id and the number of its shape, -1 for none; shapes; symbols by id."""
+    """Return for each operation the kernel's id and the number of its shape, -1 for none; shapes; symbols by id."""
     kernel, shape = np.full(len(ops), NULL), np.full(len(ops), -1)
     dispatched = np.flatnonzero(ops.kind == operations.KERNEL)
     if not len(dispatched):
@@ -208,7 +208,7 @@ def _symbols(reading: RankReading, kernels: Ints) -> dict[int, tuple[str, CodeFa
 
 
 WHOLE = -1
-"""Number of the unit that is all the time."""
+"""The number of the unit that is all the time."""
 
 
 @frozen
@@ -216,9 +216,9 @@ class UnitEdges:
     """The units of a rank.
 
     Args:
-        numbers: of the units.
+        numbers: numbers of the units.
         edges: unit `numbers[n]` lasts from `edges[n]` to `edges[n + 1]` [ns of the rank's clock].
-        ends: where its marker ends, up to which it has to lie in a window to count.
+        ends: end of each unit's marker, up to which it has to lie in a window to count.
     """
 
     numbers: Ints
@@ -227,13 +227,13 @@ class UnitEdges:
 
 
 class ExposedCommunication(NamedTuple):
-    """Stretches in which a communication kernel runs and nothing computes, of all agents.
+    """Pieces of time in which a communication kernel runs and nothing computes, on all agents.
 
     Args:
         unit: row of the unit.
         launch: number in `RankMeasure.launches`.
         row: id of the dispatch.
-        start, end: [ns].
+        start, end: bounds [ns].
     """
 
     unit: Ints
@@ -249,18 +249,18 @@ class RankMeasure:
 
     Args:
         units: its units.
-        agents: how many of its GPUs worked.
-        launches: kernels and copies, by what they are launched with and where.
-        calls: how many started in a unit: `[unit, launch]`.
-        time: how long these ran in all.
-        exposed: how much each adds to the time in which something of its kind or of one before it runs.
+        agents: number of its GPUs with work.
+        launches: kernels and copies, by their properties and the place of their launch.
+        calls: number of those that started in a unit: `[unit, launch]`.
+        time: total time of these.
+        exposed: time that each adds to that in which its own or an earlier kind runs.
         medians: median time of these; NaN: none started.
-        idle: `[unit, cause]`, causes as `CAUSES` has them.
-        exposed_communication: where the time of `exposed` lies that is communication.
+        idle: `[unit, cause]`, in the order of `CAUSES`.
+        exposed_communication: pieces of time of the communication in `exposed`.
         channels: the rank's communication kernels.
-        phases: time in marker ranges that were asked for, by unit [ns].
-        functions, called: the host's calls, as `read_calls` returns them.
-        part: what of the rank's time counts.
+        phases: time in the wanted marker ranges, by unit [ns].
+        functions, called: calls of the host, as `read_calls` returns them.
+        part: the part of the rank's time that counts.
     """
 
     units: UnitEdges
@@ -281,14 +281,14 @@ class RankMeasure:
 
 @frozen
 class Measuring:
-    """How ranks are measured.
+    """The way in which ranks are measured.
 
     Args:
         categories: say what kernels do.
         step: markers that are steps.
-        times: which time of each rank counts.
-        marker: ranges whose time is wanted.
-        given: rank -> units to take instead of steps, None for the whole time; then other ranks are left out.
+        times: time of each rank that counts.
+        marker: marker ranges whose time is wanted.
+        given: rank -> units in place of steps, None for the whole time; other ranks are then left out.
     """
 
     categories: Categories
@@ -299,11 +299,11 @@ class Measuring:
 
 
 def measure(reading: RankReading, how: Measuring) -> RankMeasure | None:
-    """Read one rank; return what it did, None for one without operations in the window.
+    """Read one rank; return its measure, or None if it has no operations in the window.
 
     Args:
-        reading: reads the rank; a window cuts nothing of what it reads.
-        how: what is measured.
+        reading: reads the rank; no window cuts its events.
+        how: the way of measuring.
     """
     names = operations.OperationNames()
     every, has_time = operations.read_ops(reading, names, stacks=True), operations.has_its_time(reading.reader)
@@ -316,7 +316,7 @@ def measure(reading: RankReading, how: Measuring) -> RankMeasure | None:
     if units is None:
         return None
     kinds = operations.kinds_of(ops, how.categories, names)
-    history = read_history(reading)  # it reads all columns of regions, of which launches need some
+    history = read_history(reading)  # reads all columns of regions, some of which launches need
     channels = channels_of(reading, ops, names, how.categories)
     launches, codes = read_launches(reading, ops, names, how.categories, kinds, channels)
     calls, time, medians = _count(ops, codes, units, len(launches))
@@ -341,7 +341,7 @@ def measure(reading: RankReading, how: Measuring) -> RankMeasure | None:
 
 
 def inside(units: UnitEdges | None, part: Part) -> UnitEdges | None:
-    """Return the units that lie in a part of the time as a whole; None: there are none.
+    """Return the units that lie in a part of the time as a whole; None if there are none.
 
     >>> numbers, edges, ends = np.array([5, 6, 7]), np.array([10, 20, 30, 40]), np.array([19, 29, 39])
     >>> units = inside(UnitEdges(numbers, edges, ends), Part(15, 29))
@@ -357,7 +357,7 @@ def inside(units: UnitEdges | None, part: Part) -> UnitEdges | None:
 
 
 def _whole(ops: operations.Ops, part: Part, time: RankTime | None) -> UnitEdges | None:
-    """Return the time that counts, else that from the first to the last operation, as one unit; None: nothing ran."""
+    """Return the time that counts, else from the first to the last operation, as one unit; None if nothing ran."""
     low, high = (time.start, time.end) if time else (int(ops.start.min()), int(ops.end.max()))
     start, end = max(low, part.start or low), high if part.end is None else min(high, part.end)
     is_some = bool(((ops.start < end) & (ops.end > start)).any())
@@ -375,7 +375,7 @@ def _steps(reading: RankReading, pattern: re.Pattern[str]) -> UnitEdges | None:
 
 
 def _count(ops: operations.Ops, codes: Ints, units: UnitEdges, count: int) -> tuple[Ints, Ints, Floats]:
-    """Return how many operations of each kind of launch start in a unit, their time, and their median; NaN: none."""
+    """Return the number of operations of each kind of launch per unit, their time, and their median; NaN: none."""
     shape = len(units.numbers), count
     unit = np.searchsorted(units.edges, ops.start, side="right") - 1
     some = np.flatnonzero((unit >= 0) & (unit < shape[0]))
@@ -393,7 +393,7 @@ def _count(ops: operations.Ops, codes: Ints, units: UnitEdges, count: int) -> tu
 
 
 def _phases(reading: RankReading, marker: re.Pattern[str] | None, units: UnitEdges) -> Ints:
-    """Return the time of the marker ranges that were asked for, where they start; those in one of them are in its."""
+    """Return the time of the wanted marker ranges, by the unit of their start; nested ranges count once."""
     times = np.zeros(len(units.numbers), np.int64)
     every = read_ranges(reading.reader).every if marker else ()
     asked = [(each.thread or 0, each.start, each.end) for each in every if marker and marker.search(each.text)]

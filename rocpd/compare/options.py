@@ -1,4 +1,4 @@
-"""Options of a comparison, each thing once, and what decides. Imports no numpy."""
+"""Options of a comparison, each declared once, and the metric that decides. Imports no numpy."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
 STEP = "step"
 
 RUN_NOISE = 5.0
-"""Standard deviation of runs where nothing says it [%]: two of one program differ by up to 20 % in 99 of 100 cases."""
+"""Assumed standard deviation of runs [%]: two runs of one program differ by up to 20 % in 99 of 100 cases."""
 
 
 @frozen
 class DiffOptions:
-    """The sides of a comparison, and from when on a difference counts.
+    """The options of a comparison, and the least difference that counts.
 
     Args:
         margin: differences up to this many percent do not matter.
-        run_noise: standard deviation of runs of one program [%], where a side has one; None: that of the other side's
-            runs, else `RUN_NOISE`.
-        metric: what decides: `step`, `kernel:REGEX`, `category:NAME`, `marker:REGEX` or `memory.peak`.
-        match: kernels whose names this expression finds, with equal groups, are one kernel.
-        least_score: below it two sides do not compare; 0 compares whatever differs.
+        run_noise: standard deviation of runs of one program [%], for a side with one run; None: that of the other
+            side's runs, else `RUN_NOISE`.
+        metric: the metric that decides: `step`, `kernel:REGEX`, `category:NAME`, `marker:REGEX` or `memory.peak`.
+        match: kernels whose names have equal groups of this expression are one kernel.
+        least_score: score below which two sides do not compare; 0 compares whatever differs.
         step_marker: regular expression for the text of markers that are steps.
         categories: JSON or TOML file of kernel categories; None: the built-in one.
-        everything: warm-up counts too.
+        everything: whether warm-up counts, too.
     """
 
     HEADING: ClassVar = Heading.WHAT
@@ -67,19 +67,19 @@ class DiffOptions:
 KERNEL, CATEGORY, MARKER, MEMORY = "kernel", "category", "marker", "memory.peak"
 
 ENERGY = "energy"
-"""Of a GPU in a unit, on average of those that were sampled: mean power by the time of the unit [J]."""
+"""Energy of a GPU in a unit, on average of the sampled ones: mean power times the time of the unit [J]."""
 
 
 @frozen
 class DiffMetric:
-    """The value that decides; the rank with the highest one counts.
+    """The metric that decides; the rank with the highest value counts.
 
     Args:
-        name: as the user has it.
+        name: its name as the user gives it.
         kind: `step`, `kernel`, `category`, `marker` or `memory.peak`.
-        pattern: kernels or markers that it finds count.
-        category: kernels of it count.
-        has_whole: beside what decides, `memory.peak` and `energy` are read where they are recorded.
+        pattern: expression for the kernels or markers that count.
+        category: category of the kernels that count.
+        has_whole: whether `memory.peak` and `energy` are read as well, where they are recorded.
     """
 
     name: str = STEP
@@ -90,21 +90,21 @@ class DiffMetric:
 
     @property
     def marker(self) -> re.Pattern[str] | None:
-        """Markers whose time counts."""
+        """The expression for markers whose time counts."""
         return self.pattern if self.kind == MARKER else None
 
     @property
     def is_per_unit(self) -> bool:
-        """Whether units have values of it beside their time."""
+        """Whether units have values of it besides their time."""
         return self.kind in (KERNEL, CATEGORY, MARKER)
 
     @property
     def unit(self) -> str:
-        """The unit of the values."""
+        """The unit of its values."""
         return "bytes" if self.kind == MEMORY else "ns"
 
     def values(self, measure: RankMeasure) -> Ints:
-        """Return the values of a rank, in each of its units [ns]."""
+        """Return the values of a rank in each of its units [ns]."""
         if self.kind == MARKER:
             return measure.phases
         some = [number for number, launch in enumerate(measure.launches) if self._counts(launch)]
@@ -118,13 +118,13 @@ class DiffMetric:
 
 
 def metric_of(text: str) -> DiffMetric:
-    """Return what a text stands for.
+    """Return the metric of a text.
 
     >>> metric_of("kernel:gemm").kind, metric_of("step").name
     ('kernel', 'step')
 
     Raises:
-        UsageError: nothing.
+        UsageError: the text is no metric.
     """
     kind, _, what = text.partition(":")
     if text in (STEP, MEMORY):

@@ -1,4 +1,4 @@
-"""The problems that one side of a comparison has and the other lacks, as analyses of each run find them."""
+"""The problems that one side of a comparison has and the other lacks, found by analyses of each run."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _ANALYSES: Mapping[str, Function] = {"ranks": ranks, "allocation-sites": allocat
 
 
 Answered: TypeAlias = Mapping[str, Mapping[str, str]]
-"""Question -> whom and what a problem is about -> the problem, as an analysis of a run says it; without questions that
-it can't answer."""
+"""Question -> subject of a problem -> the problem, as an analysis of a run words it; without questions that it can't
+answer."""
 
 
 def problems_of(reading: Reading, measure: Function) -> Answered:
-    """Return the problems of a job, whose ranks are read once for these and what `measure` asks of them."""
+    """Return the problems of a job; its ranks are read once for the analyses and for `measure`."""
     answered: dict[str, Mapping[str, str]] = {}
     analyses = {"measure": measure, **_ANALYSES}
     options = dict.fromkeys(analyses, reading.options)
@@ -36,13 +36,13 @@ def problems_of(reading: Reading, measure: Function) -> Answered:
 
 
 def _is_sure(finding: Finding) -> bool:
-    """Whether a finding is a problem that is no chance: what leaks is a fact, whatever it is for."""
+    """Whether a finding is a problem and not chance: a leak is a fact, whatever its purpose."""
     is_chance = finding.rule == STRAGGLER and finding.confidence is Confidence.HINT
     return finding.verdict is Verdict.PROBLEM and not is_chance
 
 
 def _about(finding: Finding) -> str:
-    """Return whom and what a finding is about: baselines and histories hold it, so it stays as it is."""
+    """Return the subject of a finding: baselines and histories keep it, so its form stays as it is."""
     evidence = finding.evidence
     ranks = evidence.get("link", evidence.get("together"))
     what = (evidence.get(name) for name in ("mainly", "call", "marker"))

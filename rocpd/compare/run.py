@@ -1,4 +1,4 @@
-"""The ways to ask for a comparison: two sides of runs, or steps or ranks of one run. Opens what it reads."""
+"""The ways to ask for a comparison: two sides of runs, or steps or ranks of one run. Opens the jobs that it reads."""
 
 from __future__ import annotations
 
@@ -36,30 +36,30 @@ OpenSide: TypeAlias = Callable[[Sequence[str]], AbstractContextManager[Federatio
 """Opens inputs as one job."""
 
 OTHERS = "others"
-"""Stands for all steps, or ranks, that are not compared with them."""
+"""Stands for all steps, or ranks, other than the compared ones."""
 
-_MOST_LISTED = 8  # steps and spans of them
+_MOST_LISTED = 8  # steps and ranges of steps
 _ALONE = (".rpdb", ".yaml")
 
 
 def jobs_among(inputs: Sequence[str]) -> int:
-    """Return how many jobs inputs are, going by their names: folders and packages, and files together."""
+    """Return the number of jobs among inputs, by their names: each folder or package, and all files together."""
     alone = [word for word in inputs if Path(word).is_dir() or word.endswith(_ALONE)]
     return len(alone) + bool([word for word in inputs if word not in alone and not is_baseline(word)])
 
 
 @frozen
 class Comparing:
-    """How jobs are compared.
+    """The way in which jobs are compared.
 
     Args:
-        options: what was asked.
-        metric: what decides.
+        options: the options.
+        metric: the metric that decides.
         open_side: opens a job.
-        progress: shows progress while a job is read: (time that passed, time that all takes) [ms].
-        steps: only these count, such as `3,5-7`; None: all.
-        selection: what counts of each job, in words; empty: all of it.
-        on_note: called with what the user should know.
+        progress: shows progress while a job is read: (time that passed, expected time of all) [ms].
+        steps: the steps that count, such as `3,5-7`; None: all.
+        selection: the part of each job that counts, in words; empty: all of it.
+        on_note: called with notes for the user.
     """
 
     options: DiffOptions
@@ -75,7 +75,7 @@ class Comparing:
 
         Raises:
             InputError: an input can't be read.
-            UsageError: it has none of the steps.
+            UsageError: it has none of the chosen steps.
             RocpdError: it has nothing to compare.
         """
         profiles: list[RunProfile] = []
@@ -88,8 +88,8 @@ class Comparing:
     def _jobs(self, inputs: Sequence[str]) -> Iterator[tuple[str, Sequence[str]]]:
         """Yield name and inputs of each job: a folder or package is one; rocpd files are one together.
 
-        Traces of other profilers are one together where they know which ranks of a job they are of; else each is one,
-        because most name no machine: nothing else says which of them ran at the same time.
+        Traces of other profilers are one together if they name different ranks of a job; else each is one, because most
+        name no machine, and nothing else shows which of them ran at the same time.
         """
         files = [word for word in inputs if not (Path(word).is_dir() or word.endswith(_ALONE))]
         foreign = [word for word in files if len(files) > 1 and _is_foreign(Path(word))]
@@ -102,7 +102,7 @@ class Comparing:
             yield files[0] if len(files) == 1 else f"{files[0]} and {len(files) - 1} more", files
 
     def _are_ranks(self, inputs: Sequence[str]) -> bool:
-        """Whether inputs are different ranks of a job, by their numbers."""
+        """Whether inputs are different ranks of a job, by their rank numbers."""
         if not inputs:
             return True
         with self.open_side(inputs) as session:
@@ -122,13 +122,13 @@ class Comparing:
         return run.of_units(self._there(run, option, text, run.about.numbers, what))
 
     def _there(self, run: MeasuredRun, option: str, text: str, known: Collection[int], what: str) -> list[int]:
-        """Return the numbers of a text that a run has; those that it lacks are noted, unless it lacks all.
+        """Return the numbers in a text that a run has; a note names those that it lacks, unless it lacks all.
 
         Args:
-            run: of this run.
-            option, text: what lists numbers, and the list.
-            known: the numbers that there are.
-            what: what they are numbers of, in words.
+            run: the run.
+            option, text: the option, and its list of numbers.
+            known: the numbers that the run has.
+            what: noun for the numbered things.
         """
         asked = set(chain.from_iterable(number_ranges(text, option)))
         there = sorted(asked.intersection(known))
@@ -168,7 +168,7 @@ class Comparing:
         return compare([base], [new], self.options, self.metric, subject)
 
     def compare_ranks(self, inputs: Sequence[str], rank: str | None, host: str | None, against: str) -> Comparison:
-        """Compare ranks of one run, or those of hosts, with others of it, by their time without communication.
+        """Compare ranks of one run, or of some hosts, with its other ranks, by their time without communication.
 
         Raises:
             UsageError: there are no such ranks or hosts, or several runs.
@@ -210,7 +210,7 @@ def compare_sessions(base: Federation, new: Federation, options: DiffOptions) ->
 
 
 def profiles_of(session: Federation, options: DiffOptions, metric: DiffMetric) -> list[RunProfile]:
-    """Return what there is to compare of the runs of a job that is open. Errors as `Comparing.runs`."""
+    """Return the profiles of the runs of an open job. Errors as `Comparing.runs`."""
     runs = measured_runs(session, str(session.ranks[0].opening.path), options, metric)
     return without_repeated([run.profile() for run in runs], session.note)
 
@@ -220,8 +220,8 @@ def compared_with(base: Sequence[RunProfile], options: DiffOptions, selection: s
 
     Args:
         base: the runs.
-        options: what was asked.
-        selection: what counts of the job, in words; empty: all of it.
+        options: the options.
+        selection: the part of the job that counts, in words; empty: all of it.
     """
     metric = metric_of(options.metric)
 
@@ -235,10 +235,10 @@ def compared_with(base: Sequence[RunProfile], options: DiffOptions, selection: s
 
 
 def _on_hosts(run: MeasuredRun, names: Sequence[str]) -> list[int]:
-    """Return the numbers of the ranks on hosts.
+    """Return the numbers of the ranks on some hosts.
 
     Raises:
-        UsageError: one of these has none.
+        UsageError: one of the hosts has none.
     """
     known = {member.host or "" for member in run.members}
     for name in names:
@@ -256,7 +256,7 @@ def _is_foreign(path: Path) -> bool:
 
 
 def _without(unit: str, long: Sequence[int]) -> str:
-    """Say which units are left out of the others: a mean would follow them, a median hardly."""
+    """Return the units that are left out of the others, in words: a mean would follow them, a median hardly."""
     if not long:
         return ""
     one = len(long) == 1
@@ -264,7 +264,7 @@ def _without(unit: str, long: Sequence[int]) -> str:
 
 
 def _apart(base: RunProfile, new: RunProfile, options: DiffOptions) -> str:
-    """Say in which units ranks are far apart, where they are alike in others, and by how much; empty: in none."""
+    """Return the units in which ranks are far apart but alike in others, and by how much, in words; empty: none."""
     apart = steps_apart(base.samples[STEP], new.samples[STEP], options)
     if not apart:
         return ""
@@ -278,6 +278,6 @@ def _apart(base: RunProfile, new: RunProfile, options: DiffOptions) -> str:
 
 
 def _common(what: str, base: Sequence[int], new: Sequence[int]) -> str:
-    """Say what both sides have; empty: nothing."""
+    """Return the numbers that both sides have, in words; empty: none."""
     common = listed(sorted({*base}.intersection(new)))
     return f"{what} {common}" if common else ""

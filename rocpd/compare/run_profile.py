@@ -1,8 +1,9 @@
-"""One run as a comparison knows it: its units of time, what they consist of, kernels, ranks and facts.
+"""One run in the form for comparisons: its units of time, their parts, kernels, ranks and facts.
 
-Small, whatever the size of the trace: a file keeps it, `baseline`. Made of the measures of ranks: what needs all
-of them happens here, as units that all have, waiting in collectives, and the critical rank of each unit. Of the
-environment only settings of libraries are read, and none whose name or value looks like a secret.
+A profile is small, whatever the size of the trace: a file can keep it, see `baseline`. It is made of the measures of
+ranks; steps that need all of these are done here: the units that all ranks have, waiting in collectives, and the
+critical rank of each unit. Of the environment only settings of libraries are read, and none whose name or value looks
+like a secret.
 """
 
 from __future__ import annotations
@@ -67,25 +68,25 @@ COMMUNICATION = (TRANSFER, WAITING, UNMATCHED)
 """The parts that are exposed communication."""
 
 IDLE = "idle: "
-"""In front of the causes of idle time."""
+"""Prefix of the causes of idle time."""
 
 PARTS = (COMPUTE, TRANSFER, WAITING, UNMATCHED, COPIES, *(f"{IDLE}{cause}" for cause in CAUSES))
 """The parts of the time of a unit, in the order in which they are shown."""
 
 STEPS, COLLECTIVES, WINDOW = "step", "interval between collectives", "window"
-"""Kinds of units: of the window, all the time that counts, only the time in which GPUs work is compared."""
+"""Kinds of units: of the window, which is all the time that counts, only the time in which GPUs work is compared."""
 
 PLURALS = {STEPS: "steps", COLLECTIVES: "intervals between collectives", WINDOW: "windows"}
-"""The plural of each."""
+"""Kind of unit -> its plural."""
 
 
 class CallLengths(NamedTuple):
-    """The length of a call of one kind of launch on the ranks that have some, as the median of those of the units.
+    """The duration of a call of one kind of launch, as the median of a rank's medians in units.
 
     Args:
-        ranks: how many these are.
-        quickest: on the rank where it is shortest [ns].
-        usual: the median of these ranks [ns].
+        ranks: number of ranks with such calls.
+        quickest: duration on the rank where it is shortest [ns].
+        usual: median of these ranks [ns].
     """
 
     ranks: int
@@ -95,16 +96,16 @@ class CallLengths(NamedTuple):
 
 @frozen
 class LaunchUse:
-    """The time of a kind of launch on the critical rank, in all units; numbers are scaled, see `RunProfile.scale`.
+    """The time of a kind of launch on the critical rank, in all units; scaled numbers, see `RunProfile.scale`.
 
     Args:
-        launch: what was launched.
-        calls: how often.
+        launch: the kind of launch.
+        calls: number of calls.
         time: sum of durations [ns].
         exposed: time by part [ns].
-        median: of a call, as the median of the medians of the units; the mean of the ranks by their calls [ns]; None:
-            none starts in the units.
-        lengths: of a call on all ranks; None: not of a kernel that computes, or of a baseline of older versions.
+        median: duration of a call, as the median of the medians of units; the mean of the ranks by their calls [ns];
+            None: no call starts in the units.
+        lengths: duration of a call on all ranks; None: it does not compute, or the baseline is of an older version.
     """
 
     launch: KernelLaunch
@@ -117,13 +118,13 @@ class LaunchUse:
 
 @frozen
 class RankUse:
-    """The time of a rank in all units, on average [ns per unit].
+    """The time of a rank per unit, on average of all units [ns].
 
     Args:
         rank: its number in the run.
         host: its host.
         works: its time without exposed communication; None in baselines of older versions, which have another time.
-        critical: in how many units it is the critical rank, or counts as such; 0 in baselines of older versions.
+        critical: number of units in which it is the critical rank, or counts as such; 0 in baselines of older versions.
     """
 
     rank: int
@@ -134,19 +135,19 @@ class RankUse:
 
 @frozen
 class RunFacts:
-    """Facts of a run, as far as they matter for whether two compare.
+    """Facts of a run that matter for whether two runs compare.
 
     Args:
-        ranks, hosts: how many.
-        gpus: product, and compute units, of the GPUs; those that are unknown are left out.
-        versions: of the schema.
-        recorded: kinds of events.
+        ranks, hosts: numbers of ranks and hosts.
+        gpus: product, and compute units, of the GPUs, without unknown ones.
+        versions: versions of the schema.
+        recorded: kinds of recorded events.
         clock_mhz: mean of the samples of the clocks of GPUs; None without any.
         environment: settings of libraries that all ranks share.
-        commands: of the processes, with # for the numbers in which they differ.
-        rocm: versions that libraries were loaded of, as far as the environment says.
-        started: when its units began, by clocks that count the time of day [ns since 1970]; None: none does.
-        left_out: how many ranks of the job filters leave out.
+        commands: commands of the processes, with # for the numbers in which they differ.
+        rocm: versions of loaded libraries, as far as the environment shows them.
+        started: start of its units, by clocks that count the time of day [ns since 1970]; None: there are none.
+        left_out: number of ranks of the job that filters leave out.
     """
 
     ranks: int = 0
@@ -164,25 +165,25 @@ class RunFacts:
 
 @frozen
 class RunProfile:
-    """All that is known of a run.
+    """The profile of a run.
 
     Args:
         name: where it was read from.
-        unit: what a unit is.
-        numbers: of the units.
-        warm_up: how many units before them are warm-up.
+        unit: kind of its units.
+        numbers: numbers of the units.
+        warm_up: number of warm-up units before them.
         samples: metric -> its value in each unit: `step` has the time of the critical rank [ns].
-        scale: calls, times of launches and idle time are so many times as large, so that shares of agents are whole.
+        scale: factor on calls, times of launches and idle time, which makes shares of agents whole numbers.
         uses: launches, in the order of their first one.
         idle: idle time of the critical rank by part, in all units [ns].
         ranks: its ranks.
-        facts: what it was.
-        selection: what of it counts, in words; empty: all of it.
-        guids: of its ranks with GPU work, in alphabetical order; empty: a baseline of older versions does not know.
-        problems: those that analyses find in the whole of it.
-        calls: the host's calls on average of its ranks; empty: none are recorded, or a baseline of older versions.
+        facts: facts of the run.
+        selection: the part of it that counts, in words; empty: all of it.
+        guids: GUIDs of its ranks with GPU work, in alphabetical order; empty: not known to baselines of older versions.
+        problems: problems that analyses find in the whole run.
+        calls: calls of the host on average of its ranks; empty: none recorded, or a baseline of an older version.
         numbers_of_calls: kernel that computes -> its calls in a unit, on average of the ranks that call it.
-        communication: how long a rank communicates in a unit, and how much of that is hidden, on average [ns].
+        communication: time of communication of a rank in a unit, and the hidden part of it, on average [ns].
     """
 
     name: str
@@ -204,17 +205,17 @@ class RunProfile:
 
     @property
     def units(self) -> int:
-        """How many units it has."""
+        """The number of its units."""
         return len(self.numbers)
 
 
 def without_repeated(runs: Sequence[RunProfile], on_note: OnNote) -> list[RunProfile]:
     """Return each run of a side once; `on_note` is called with a line on each that is left out.
 
-    Runs with a rank in common are one, whatever part of it each holds: the whole, a window, some ranks. Of these the
-    one with most ranks counts, then most units, then the first. Runs of baselines that know no GUIDs are all different.
-    That rows differ makes no second run, as it makes a second rank elsewhere: what varies from run to run, which only
-    several runs show, is the same in both.
+    Runs with a rank in common are one, whatever part of it each holds: the whole, a window, some ranks. Of these, the
+    one with most ranks counts, then with most units, then the first. Runs of baselines without GUIDs are all different.
+    Different rows do not make a second run, as they make a second rank elsewhere: the variation from run to run, which
+    only several runs show, is the same in both.
     """
     counted: list[RunProfile] = []
     for run in sorted(runs, key=lambda run: (-len(run.guids), -run.units)):
@@ -236,7 +237,7 @@ def _left_out(run: RunProfile, other: RunProfile) -> str:
 
 
 def on_both_sides(base: Sequence[RunProfile], new: Sequence[RunProfile]) -> Iterator[str]:
-    """Yield the names of runs that both sides have, with the same times: parts of a run can be compared."""
+    """Yield the names of runs that both sides have, with the same times; different parts of a run can be compared."""
     for run in base:
         for other in new:
             if run.guids and run.guids == other.guids and run.samples[STEP] == other.samples[STEP]:
@@ -253,12 +254,12 @@ _GPUS = "SELECT product_name, name, extdata FROM rocpd_info_agent WHERE type = '
 _ENVIRONMENT = "SELECT environment FROM rocpd_info_process"
 _TABLES = {"kernels": "rocpd_kernel_dispatch", "copies": "rocpd_memory_copy", "allocations": "rocpd_memory_allocate"}
 _CALLS = dict.fromkeys(("HIP", "CUDA"), "calls of HIP or CUDA")
-"""Domain -> what it is called: those that are the same on another vendor's GPU."""
+"""Domain -> its name here: domains that correspond on another vendor's GPU have one name."""
 _ALWAYS = (1, 1 << 62)  # [ns]
 
 
 class RankFacts(NamedTuple):
-    """Facts of a rank; as `RunFacts`, with the number and the mean of its clock samples."""
+    """Facts of a rank, as in `RunFacts`; `clock`: number and mean of its clock samples."""
 
     gpus: tuple[str, ...]
     recorded: frozenset[str]
@@ -268,7 +269,7 @@ class RankFacts(NamedTuple):
 
 
 def read_facts(reading: RankReading) -> RankFacts:
-    """Read what a rank was."""
+    """Read the facts of a rank."""
     reader = reading.reader
     recorded = {name for name, base in _TABLES.items() if reader.rows(f"SELECT 1 FROM {base} LIMIT 1")}  # noqa: S608
     regions, names = read_regions(reading)
@@ -284,7 +285,7 @@ def read_facts(reading: RankReading) -> RankFacts:
 
 
 def _gpu(product: object, name: object, extdata: object) -> str | None:
-    """Return what a GPU is, with its compute units; None where the files know its number alone."""
+    """Return the name of a GPU with its compute units; None if the files have only its number."""
     units = (json_object(extdata) or {}).get("cu_count") if isinstance(extdata, str) else None
     what = as_text(product) or as_text(name) or ""
     if _NUMBERED.fullmatch(what):
@@ -302,11 +303,11 @@ def _settings(text: object) -> Iterator[tuple[str, str]]:
 
 
 NUMBER = re.compile(r"\d+|#")
-"""A number of a command line, or what stands for one."""
+"""A number of a command line, or the sign that stands for one."""
 
 
 def masked(commands: Iterable[str]) -> tuple[str, ...]:
-    """Return different commands, with # for the numbers in which they differ: those of ranks, of runs, or ports.
+    """Return the different commands, with # for the numbers in which they differ, such as ranks, runs, or ports.
 
     >>> masked(["train --rank 0 --batch 2", "train --rank 1 --batch 2"])
     ('train --rank # --batch 2',)
@@ -320,7 +321,7 @@ def masked(commands: Iterable[str]) -> tuple[str, ...]:
 
 
 def combined(ranks: Sequence[tuple[Rank, RankFacts]]) -> RunFacts:
-    """Put together the facts of the ranks of a run; of the environment what is the same in all."""
+    """Return the facts of a run from those of its ranks; the environment has only settings that all share."""
     settings = Counter(pair for _, facts in ranks for pair in facts.environment.items())
     count = sum(facts.clock[0] for _, facts in ranks)
     clock = sum(facts.clock[0] * facts.clock[1] for _, facts in ranks) / count if count else None
@@ -338,29 +339,29 @@ def combined(ranks: Sequence[tuple[Rank, RankFacts]]) -> RunFacts:
 
 
 class MeasuredRank(NamedTuple):
-    """A rank with what it did, and what it was."""
+    """A rank with its measure and its facts."""
 
     rank: Rank
     measure: RankMeasure
     facts: RankFacts
 
 
-_CLOSE = 0.99  # of the longest
+_CLOSE = 0.99  # share of the longest time from which on a rank takes as long
 _OF_KIND = {"compute": COMPUTE, "communication": TRANSFER, COPY_KIND: COPIES}
 
 
 @frozen
 class _Member:
-    """A rank of a run, of the units that count; times but medians and values are scaled, see `RunProfile.scale`.
+    """A rank of a run, in the units that count; times other than medians and values are scaled, see `RunProfile.scale`.
 
     Args:
-        number, host: which it is.
+        number, host: number and host of the rank.
         launches: kernels and copies.
         calls, time, exposed, medians, waiting, unmatched: `[unit, launch]`; the last two are parts of `exposed`.
         idle: `[unit, cause]`.
         length: time of each unit.
-        values: of what decides, in each unit; the time of launches where units have no value of it.
-        functions, called: the host's calls, as `read_calls` returns them.
+        values: value of the metric in each unit; the time of launches if units have no value of it.
+        functions, called: calls of the host, as `read_calls` returns them.
     """
 
     number: int
@@ -386,7 +387,7 @@ class _Member:
         return works
 
     def of_units(self, chosen: Sequence[int] | Ints) -> _Member:
-        """Return the same with some units only."""
+        """Return the rank with some units only."""
         return replace(self, **{name: getattr(self, name)[chosen] for name in _OF_UNITS})
 
 
@@ -395,13 +396,13 @@ _OF_UNITS = ("calls", "time", "exposed", "medians", "waiting", "unmatched", "idl
 
 @frozen
 class MeasuredRun:
-    """A run of which everything is read.
+    """A run with all measures of its ranks.
 
     Args:
-        about: its profile, but for what its units consist of.
+        about: its profile, without the parts of its units.
         members: its ranks.
-        counts: whether a rank counts in a unit, as many in each: `[rank, unit]`.
-        metric: what decides.
+        counts: whether a rank counts in a unit, equally many ranks in each unit: `[rank, unit]`.
+        metric: the metric that decides.
         memory: most memory that a rank held, if asked for [bytes].
         power: mean power of a GPU, if asked for and sampled [W].
     """
@@ -414,14 +415,14 @@ class MeasuredRun:
     power: float | None
 
     def profile(self) -> RunProfile:
-        """Return what there is to compare of its critical ranks."""
+        """Return the profile of its critical ranks."""
         return self._profile([member.length for member in self.members])
 
     def of_ranks(self, chosen: Container[int]) -> RunProfile:
-        """Return what there is to compare of some ranks, in all units: their time without communication.
+        """Return the profile of some ranks in all units: their time without communication.
 
         Raises:
-            UsageError: there is no such rank.
+            UsageError: there are no such ranks.
         """
         flags = np.array([member.number in chosen for member in self.members])
         if not flags.any():
@@ -432,10 +433,10 @@ class MeasuredRun:
         return replace(self, about=about, counts=counts)._profile([member.works for member in self.members])
 
     def of_units(self, chosen: Container[int]) -> RunProfile:
-        """Return what there is to compare of some units.
+        """Return the profile of some units.
 
         Raises:
-            UsageError: there is no such unit.
+            UsageError: there are no such units.
         """
         unit, numbers = self.about.unit, self.about.numbers
         rows = [row for row, number in enumerate(numbers) if number in chosen]
@@ -468,7 +469,7 @@ class MeasuredRun:
         return replace(about, samples=samples, uses=uses, idle=self._idle(), ranks=ranks, calls=calls)
 
     def _uses(self) -> Iterator[LaunchUse]:
-        """Yield what launches took on the ranks that count."""
+        """Yield the use of launches on the ranks that count."""
         calls, times = Counter[KernelLaunch](), Counter[KernelLaunch]()
         parts, medians = defaultdict[KernelLaunch, Counter[str]](Counter), defaultdict[KernelLaunch, float](float)
         for member, counts in zip(self.members, self.counts, strict=True):
@@ -493,7 +494,7 @@ class MeasuredRun:
                 yield LaunchUse(launch, called, times[launch], dict(parts[launch]), median, lengths.get(launch))
 
     def _lengths(self) -> dict[KernelLaunch, CallLengths]:
-        """Return how long calls of kernels that compute take on all ranks, those too that do not count."""
+        """Return the durations of calls of computing kernels on all ranks, including those that do not count."""
         lengths = defaultdict[KernelLaunch, list[float]](list)
         for member in self.members:
             computes = np.array([launch.kind == "compute" for launch in member.launches], bool)
@@ -515,7 +516,7 @@ class MeasuredRun:
         return {name: called / ranks[name] / self.about.scale / self.about.units for name, called in calls.items()}
 
     def _communication(self) -> tuple[float, float]:
-        """Return how long a rank communicates in a unit, and how much of that is hidden, on average of all [ns]."""
+        """Return the communication time of a rank in a unit, and the hidden part of it, on average of all [ns]."""
         sums = np.zeros(2)
         for member in self.members:
             talks = [launch.kind == "communication" for launch in member.launches]
@@ -531,7 +532,7 @@ class MeasuredRun:
         return {f"{IDLE}{cause}": time for cause, time in zip(CAUSES, sums, strict=True) if time}
 
     def _ranks(self) -> Iterator[RankUse]:
-        """Yield what each rank did on average, those too that do not count."""
+        """Yield the mean use of each rank, including those that do not count."""
         each = self.about.scale // int(self.counts[:, 0].sum())
         for member, critical in zip(self.members, self.counts.sum(1).tolist(), strict=True):
             yield RankUse(member.number, member.host, float(member.works.mean()) / each, critical)
@@ -542,7 +543,7 @@ def _member(each: MeasuredRank, place: int, about: RunProfile, waits: Waits, met
     row = {number: at for at, number in enumerate(measure.units.numbers.tolist())}
     rows = np.array([row[number] for number in about.numbers], np.int64)
     length, idle = np.diff(measure.units.edges) * measure.agents, measure.idle
-    if about.unit == WINDOW:  # idle time is no part of it
+    if about.unit == WINDOW:  # idle time does not count in a window
         length, idle = measure.exposed.sum(1), 0 * idle
     times = about.scale // measure.agents
     columns = (measure.calls, measure.time, measure.exposed, *_waiting(measure, waits))
@@ -554,7 +555,7 @@ def _member(each: MeasuredRank, place: int, about: RunProfile, waits: Waits, met
 
 
 def _waiting(measure: RankMeasure, waits: Waits) -> tuple[Ints, Ints]:
-    """Return the exposed time of each unit and launch in which a rank waits, and that of which nothing is known."""
+    """Return the exposed waiting time of a rank by unit and launch, and the exposed time that is not matched."""
     unit, launch, *pieces = measure.exposed_communication
     waiting, unmatched = np.zeros_like(measure.exposed), np.zeros_like(measure.exposed)
     times = waited(ExposedPieces(*pieces), measure.channels, waits)
@@ -563,8 +564,8 @@ def _waiting(measure: RankMeasure, waits: Waits) -> tuple[Ints, Ints]:
     return waiting, unmatched
 
 
-_FEWEST = 8  # collectives to make units of
-_STAGES = {Stage.FIRST: 1, Stage.READING: 8}  # measuring takes as long as six analyses, of eight
+_FEWEST = 8  # collectives that it takes to make units of them
+_STAGES = {Stage.FIRST: 1, Stage.READING: 8}  # measuring takes as long as six analyses; there are eight
 
 _Measured: TypeAlias = "tuple[RankMeasure, RankFacts] | None"
 
@@ -572,7 +573,7 @@ _Measured: TypeAlias = "tuple[RankMeasure, RankFacts] | None"
 def measured_runs(
     session: Federation, name: str, options: DiffOptions, metric: DiffMetric, progress: Progress | None = None
 ) -> list[MeasuredRun]:
-    """Read each run of a job; `progress` is called with (time that passed, time that all takes) [ms]. As `runs_of`."""
+    """Read each run of a job; `progress` is called with (time that passed, expected time of all) [ms]. As `runs_of`."""
     every = options.everything
     asked = Options(step_marker=options.step_marker, categories=options.categories, everything=every)
     reading = Reading(session, asked)
@@ -586,7 +587,7 @@ def measured_runs(
 def asked_of(
     reading: Reading, options: DiffOptions, metric: DiffMetric, given: Mapping[int, UnitEdges | None] | None = None
 ) -> RankAnswers[_Measured]:
-    """Return what a comparison asks of each rank; `given` as in `Measuring`."""
+    """Return the answers of ranks for a comparison; `given` as in `Measuring`."""
     step = is_step(options.step_marker)
     how = Measuring(load(options.categories), step, reading.times(), metric.marker, given)
     return reading.each(partial(_of_rank, how=how))
@@ -596,10 +597,10 @@ def runs_of(answers: RankAnswers[_Measured], name: str, options: DiffOptions, me
     """Return each run of a job.
 
     Args:
-        answers: what was asked of its ranks.
-        name: what people call it.
-        options: what was asked.
-        metric: what decides.
+        answers: the answers of its ranks.
+        name: name of the job for people.
+        options: the options.
+        metric: the metric that decides.
 
     Raises:
         RocpdError: no run has operations.
@@ -647,7 +648,7 @@ def _measured(answers: RankAnswers[_Measured]) -> dict[int, MeasuredRank]:
 def _of_rank(reading: RankReading, how: Measuring) -> _Measured:
     if how.given is not None and reading.rank.number not in how.given:
         return None
-    # A window is for units, which count as a whole or not at all: what they consist of is read whatever the window.
+    # A window selects whole units: their content is read whatever the window.
     if reading.window.part != Part(None, None):
         reading = replace(reading, reader=reading.reader.unwindowed())
     measured = measure(reading, how)
@@ -655,7 +656,7 @@ def _of_rank(reading: RankReading, how: Measuring) -> _Measured:
 
 
 def _match(session: Federation, ranks: Sequence[MeasuredRank]) -> tuple[Waits, Sequence[Group]]:
-    """Match the communication of a run; return how long kernels wait, and channels that meet."""
+    """Match the communication of a run; return the waits of kernels, and the channels that meet."""
     channels = [channel for each in ranks for channel in each.measure.channels]
     clocks = Clocks.of(session, channels)
     groups, pairs, _ = clocks.match(channels)
@@ -664,7 +665,7 @@ def _match(session: Federation, ranks: Sequence[MeasuredRank]) -> tuple[Waits, S
 
 
 def _units(ranks: Sequence[MeasuredRank], groups: Sequence[Group]) -> tuple[str, dict[int, UnitEdges | None] | None]:
-    """Return what the units of a run are, and for ranks to be read again from where to where."""
+    """Return the kind of the units of a run; and rank -> edges of its units, if ranks have to be read again by them."""
     common = set.intersection(*(set(each.measure.units.numbers.tolist()) for each in ranks))
     if common and common != {WHOLE}:
         return STEPS, None
@@ -678,7 +679,7 @@ def _units(ranks: Sequence[MeasuredRank], groups: Sequence[Group]) -> tuple[str,
 
 
 def _between(group: Group, parts: Mapping[int, Part]) -> dict[int, UnitEdges]:
-    """Return rank -> the intervals between the ends of collectives in its part of the time; nothing where few are."""
+    """Return rank -> the intervals between collectives in its part of the time; empty if there are too few."""
     edges: dict[int, UnitEdges] = {}
     for member in reversed(group):
         ends = np.maximum.accumulate(member.end)
@@ -690,7 +691,7 @@ def _between(group: Group, parts: Mapping[int, Part]) -> dict[int, UnitEdges]:
 
 
 def _about(name: str, unit: str, ranks: Sequence[MeasuredRank], warm: frozenset[int]) -> RunProfile:
-    """Return the profile of a run without the units that are warm-up, but for what its units consist of."""
+    """Return the profile of a run without warm-up units, and without the parts of its units."""
     common = set.intersection(*(set(each.measure.units.numbers.tolist()) for each in ranks))
     every = [number for number in ranks[0].measure.units.numbers.tolist() if number in common]
     numbers = tuple(number for number in every if number not in warm)
@@ -702,7 +703,7 @@ def _about(name: str, unit: str, ranks: Sequence[MeasuredRank], warm: frozenset[
 
 
 def _critical(members: Sequence[_Member]) -> Flags:
-    """Return whether a rank is the critical one of a unit: of those that take longest the one that waits least."""
+    """Return whether a rank is the critical one of a unit: among those that take longest, the one that waits least."""
     lengths = np.array([member.length for member in members])
     waiting = np.array([member.waiting.sum(1) for member in members])
     critical = np.where(lengths >= _CLOSE * lengths.max(0), waiting, np.iinfo(np.int64).max).argmin(0)
@@ -711,7 +712,7 @@ def _critical(members: Sequence[_Member]) -> Flags:
 
 
 def _peak(reading: Reading, ranks: Sequence[MeasuredRank]) -> float:
-    """Return the memory of the rank with most [bytes]."""
+    """Return the memory held by the rank with most [bytes]."""
     wanted = {each.rank.number for each in ranks}
     peaks, *_ = tables_alone(memory(reading))
     level, peak, rank = (peaks.columns.index(name) for name in ("level", "peak_bytes", "rank"))
@@ -719,10 +720,10 @@ def _peak(reading: Reading, ranks: Sequence[MeasuredRank]) -> float:
 
 
 def _power(reading: Reading, ranks: Sequence[MeasuredRank]) -> float | None:
-    """Return the mean power over the GPUs that ranks sampled [W]; None: none was.
+    """Return the mean power over the GPUs that ranks sampled [W]; None if none was sampled.
 
-    A GPU that several ranks sample counts with each, which a mean hardly shows; of several values of a GPU, as of its
-    parts, the largest counts.
+    A GPU that several ranks sample counts once for each, which hardly changes the mean; of several values of a GPU,
+    such as those of its parts, the largest counts.
     """
     wanted = {each.rank.number for each in ranks}
     most: dict[tuple[object, object], float] = {}

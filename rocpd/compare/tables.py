@@ -1,6 +1,6 @@
 """The output of a comparison: exact tables and a JSON document for programs, and text for people.
 
-What people see is the same on the console and on pages; what changes little is taken together.
+People see the same on the console and on pages; small changes are taken together.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ TABLES = by_name(
 
 
 def tables_of(comparison: Comparison) -> Iterator[Summary]:
-    """Yield the tables of a comparison; where two sides do not compare, the verdict alone."""
+    """Yield the tables of a comparison; only the verdict if the two sides do not compare."""
     yield _table("diff", [_verdict(comparison)], comparison)
     if not comparison.comparability.is_enough:
         return
@@ -148,7 +148,7 @@ def _table(name: str, rows: list[Row], comparison: Comparison | None = None) -> 
 
 
 def percent(ratio: float | None) -> float | None:
-    """Return by how much percent something is larger that is so many times as large."""
+    """Return a ratio as a change in percent."""
     return None if ratio is None else (ratio - 1) * 100
 
 
@@ -187,7 +187,7 @@ def _call(call: CallDifference) -> Row:
 
 
 VERSION = 1
-"""Of the form of the document; a change of a meaning makes it another one."""
+"""Version of the form of the document; a change of a meaning makes it another one."""
 
 _IN_DOCUMENT = ("parts", "kernels", "categories", "markers", "operators", "ranks", "calls")
 
@@ -217,12 +217,12 @@ def document_of(comparison: Comparison) -> dict[str, Any]:
     }
 
 
-_BAR, _LEAST_BAR, _BEFORE_BAR = 40, 12, 64  # characters: of the waterfall, and of what stands before it
+_BAR, _LEAST_BAR, _BEFORE_BAR = 40, 12, 64  # characters: of the waterfall's bars, and of the columns before them
 _LONGER, _SHORTER = "█", "░"
-_LITTLE = 0.01  # of all changes: parts that change less are taken together
+_LITTLE = 0.01  # share of all changes: parts that change less are taken together
 _FEW = 5  # rows of ranks and markers
 _MOST_KERNELS = 15
-_USUAL = (None, 0, MatchLevel.MANGLED.value)  # a column that has nothing else is not shown
+_USUAL = (None, 0, MatchLevel.MANGLED.value)  # a column with nothing else is not shown
 _EFFECTS = ("calls_ns", "work_ns", "speed_ns", "overlap_ns", "waiting_ns")
 _KERNEL_COLUMNS = ("name", "match", "change_ns", *_EFFECTS, "call_percent", "launched")
 
@@ -240,10 +240,10 @@ def write_text(comparison: Comparison, out: TextIO, screen: Screen | None = None
     """Write a comparison.
 
     Args:
-        comparison: what was found.
+        comparison: the comparison.
         out: text file.
-        screen: the terminal, None for a pipe.
-        limit: rows per table, 0 for all; None: those that explain most.
+        screen: the terminal; None for a pipe.
+        limit: rows per table, 0 for all; None: the rows that explain most.
     """
     out.writelines(f"{visible(finding.text)}\n" for finding in comparison.findings)
     width = min(_BAR, max(screen.width - _BEFORE_BAR, _LEAST_BAR)) if screen else _BAR
@@ -253,7 +253,7 @@ def write_text(comparison: Comparison, out: TextIO, screen: Screen | None = None
 
 
 def sheets_of(comparison: Comparison, limit: int | None = None) -> Iterator[Sheet]:
-    """Yield the same as tables of a page; the first one has the sentences above it; `limit` as `write_text`."""
+    """Yield the comparison as tables of a page; the first has the sentences above it; `limit` as in `write_text`."""
     lines = [finding.text for finding in comparison.findings]
     for section in _sections(comparison, limit=limit):
         units = [head.unit for head in section.heads]
@@ -268,7 +268,7 @@ def sheets_of(comparison: Comparison, limit: int | None = None) -> Iterator[Shee
 
 
 def _sections(comparison: Comparison, width: int = _BAR, limit: int | None = None) -> Iterator[_Section]:
-    """Yield what is shown; `width`: characters of the waterfall's bars; `limit` as `write_text`."""
+    """Yield the tables to show; `width`: characters of the waterfall's bars; `limit` as in `write_text`."""
     if not comparison.comparability.is_enough:
         return
     yield _waterfall(comparison, width)
@@ -292,7 +292,7 @@ def _sections(comparison: Comparison, width: int = _BAR, limit: int | None = Non
 
 
 def _waterfall(comparison: Comparison, width: int) -> _Section:
-    """Return what a unit takes before and after, and between these what changed, each where the one before ended."""
+    """Return the times of a unit before and after, and between them the changes, each from where the last one ended."""
     unit = comparison.attribution.unit
     parts = _together(comparison.attribution.parts.items())
     rows: list[Row] = [("base", unit.base, None, "", "")]
@@ -307,7 +307,7 @@ def _waterfall(comparison: Comparison, width: int) -> _Section:
 
 
 def _together(parts: Iterable[tuple[str, Difference]]) -> list[tuple[str, Difference]]:
-    """Return parts, those that change little as one."""
+    """Return parts, with those that change little joined into one."""
     every = list(parts)
     least = _LITTLE * sum(abs(part.change) for _, part in every)
     few = [part for _, part in every if abs(part.change) < least]
@@ -322,7 +322,7 @@ def _signed(change: int) -> str:
 
 
 def _bars(parts: Sequence[Difference], width: int) -> list[str]:
-    """Return a bar for each change, from where those before it lead."""
+    """Return a bar for each change, from where the changes before it lead."""
     ends = list(accumulate((part.change for part in parts), initial=0))
     low, span = min(ends), max(ends) - min(ends)
     bars = []
@@ -334,7 +334,7 @@ def _bars(parts: Sequence[Difference], width: int) -> list[str]:
 
 
 def _chosen(table: Summary, title: str, rows: Sequence[int], columns: Sequence[str] = ()) -> _Section:
-    """Return some rows of a table; those that are left out are one more."""
+    """Return some rows of a table; the sum of those left out is one more row."""
     indices = [table.columns.index(name) for name in columns or table.columns]
     fields = [table.fields[index] for index in indices]
     every = [tuple(row[index] for index in indices) for row in table.for_people()]

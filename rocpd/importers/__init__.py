@@ -1,7 +1,7 @@
 """The table of contents of importers: traces of other profilers become rocpd files, one per process.
 
-One row per format; other packages add theirs by entry point. Who reads an input is found out by its content: names of
-files decide nothing, and no importer of ours is imported before it reads.
+Each format has one row; other packages add theirs by entry point. The content of an input determines its importer:
+names of files decide nothing, and no importer of this package is imported before it reads.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ class Importer:
 
     Args:
         name: short, stored in the files that it makes.
-        doc: what it reads, for people.
+        doc: its inputs, for people.
         home: module with `read(source: TraceSource, target: TraceTarget) -> None` and
             `knows(head: InputHead) -> bool`, which goes by content and never by names.
-        version: to be raised whenever it writes other files from the same input: those in the cache no longer count.
-        sign: stands in place of `knows`, so that finding out who reads an input imports no importer.
+        version: to be raised whenever it writes other files from the same input: files in the cache are then outdated.
+        sign: used in place of `knows`, so that finding the importer of an input imports none.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Importer:
     sign: Callable[[InputHead], bool] | None = None
 
     def knows(self, head: InputHead) -> bool:
-        """Whether it can read an input, by its first bytes, its tables or the names in its folder."""
+        """Whether it can read an input, going by its first bytes, its tables or the names in its folder."""
         return bool((self.sign or self._of_home("knows"))(head))
 
     def read(self, source: TraceSource, target: TraceTarget) -> None:
@@ -82,19 +82,20 @@ IMPORTERS: Mapping[str, Importer] = MappingProxyType(
     }
 )
 """The importers of this package, in the order in which they are asked whether they know an input."""
+"""The importers of this package, in the order in which inputs are offered to them."""
 
 
 def known_importers() -> dict[str, Importer]:
-    """Return IMPORTERS and those that installed packages add; a name of ours cannot be replaced."""
+    """Return IMPORTERS and those that installed packages add; a built-in name cannot be replaced."""
     others = {name: entry for name, entry in entries.added(ENTRY_POINTS, Importer, _plain) if name not in IMPORTERS}
     return {**IMPORTERS, **others}
 
 
 def importer_of(path: Path) -> Importer | None:
-    """Return the importer that knows an input; None: no importer does.
+    """Return the importer that knows an input; None if there is none.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: the input cannot be read.
     """
     head = head_of(path)
 
@@ -105,10 +106,10 @@ def importer_of(path: Path) -> Importer | None:
 
 
 def inputs_in(folder: Path) -> Sequence[Path]:
-    """Return what in a folder importers know: the folder itself, or else files in it and in its folders.
+    """Return the inputs in a folder that importers know: the folder itself, or else files in it and in its folders.
 
     Raises:
-        OSError: it cannot be listed.
+        OSError: the folder cannot be listed.
     """
     if importer_of(folder):
         return (folder,)
@@ -118,5 +119,5 @@ def inputs_in(folder: Path) -> Sequence[Path]:
 
 
 def _plain(name: str, home: str, package: str) -> Importer:
-    """Return the entry of a package that names anything in its module."""
+    """Return the importer of a package whose entry point names anything in its module."""
     return Importer(name, f"from {package}", home.partition(":")[0])

@@ -1,7 +1,7 @@
-"""Chrome JSON as `rocpd convert -f json` writes it: each process of it becomes a rank again.
+"""Chrome JSON as `rocpd convert -f json` writes it: each process in it becomes a rank again.
 
-What the format keeps comes back: kernels, calls, markers, copies, allocations, samples, the links between them, times
-to the ns. Agents have no more than their numbers, and times are those of the common time line.
+The content of the format comes back: kernels, calls, markers, copies, allocations, samples, the links between them, and
+times to the ns. Agents have no more than their numbers, and times are those of the common time line.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from rocpd.schema.trace.events import (
 from rocpd.schema.trace.infos import AgentInfo, KernelInfo, NodeInfo, ProcessInfo, ThreadInfo, TrackInfo
 from rocpd.schema.trace.writer import TraceWriter
 
-_MOST_FILES = 128  # that are open at one time
+_MOST_FILES = 128  # files that are open at one time
 
 
 @frozen
 class ChromeProcess:
-    """One process as the file has it: its label, its tracks by their numbers, and facts of its rank."""
+    """One process in the file: its label, its tracks by their numbers, and facts of its rank."""
 
     label: str
     tracks: dict[int, str]
@@ -65,7 +65,7 @@ def read(source: TraceSource, target: TraceTarget) -> None:
                 extdata = json.dumps({"mpi_rank": rank} if rank is not None and times[rank] == 1 else {})
                 command = facts.get("command", process.label)
                 info = ProcessInfo(facts.get("pid") or pid, command=command, extdata=extdata)
-                # All are on one time line: however many machines they ran on, their clocks compare.
+                # All are on one time line: whatever machines they ran on, their clocks compare.
                 node = NodeInfo(machine_id=f"chrome-{source.digest}", hostname=facts.get("hostname"))
                 trace = ranks.enter_context(target.rank(pid if rank is None else rank, node, info))
                 rows[pid] = ChromeRows(trace, process.tracks, facts.get("agents", {}), target.lose)
@@ -98,8 +98,8 @@ class ChromeRows:
     Args:
         trace: the file.
         tracks: number of a track -> its name.
-        agents: name of an agent, as tracks have it -> its number.
-        lose: called with what has no place in the file.
+        agents: name of an agent, as in names of tracks -> its number.
+        lose: called with a name for events without a place in the file.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class ChromeRows:
         self._threads: dict[int, int] = {}
         self._sample_tracks: dict[int, int] = {}
         self._agents: dict[str, int | None] = {}
-        self._rows: dict[type[Any], list[dict[str, Any]]] = {Regions: []}  # which are written first
+        self._rows: dict[type[Any], list[dict[str, Any]]] = {Regions: []}  # regions are written first
 
     def add(self, events: Iterable[Event]) -> None:
         """Write events."""
@@ -142,7 +142,7 @@ class ChromeRows:
         self._put(Regions, row, arguments, extdata)
 
     def _thread(self, tid: int) -> int:
-        """Return the thread of a track; what overlaps lies on further tracks of its name."""
+        """Return the thread of a track; overlapping events of a thread are on further tracks of its name."""
         if tid not in self._threads:
             name = self._tracks.get(tid)
             lane = _LANE.fullmatch(name or "")
@@ -190,14 +190,14 @@ class ChromeRows:
         self._put(GraphLaunches, row, arguments)
 
     def _on_gpu(self, event: Event, times: tuple[int, int], arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what work of GPUs has in common."""
+        """Return the common columns of GPU work."""
         of_agent = _OF_AGENT.match(self._tracks.get(event["tid"], ""))
         line = {field: arguments.get(field) for field in ("queue_id", "stream_id")}
         agent = self._agent(of_agent[1] if of_agent else "")
         return {"start": times[0], "end": times[1], "agent_id": agent, **line}
 
     def _agent(self, text: str) -> int | None:
-        """Return the agent that a text such as `GPU 2` names."""
+        """Return the agent of a name such as `GPU 2`."""
         if text not in self._agents:
             number, kind = self._known_agents.get(text), "GPU" if text in self._gpus else "CPU"
             self._agents[text] = None if number is None else self._trace.register(AgentInfo(number, type=kind))
@@ -225,7 +225,7 @@ _ADDERS: Mapping[Any, Callable[[ChromeRows, Event, tuple[int, int], Mapping[str,
 
 
 def _ns(microseconds: str | int) -> int:
-    """Return a time that the file has as text with three decimals.
+    """Return a time [ns] from a number of us, in the file a text with three decimals.
 
     >>> _ns("1763000000000000.001"), _ns(12)
     (1763000000000000001, 12000)

@@ -1,7 +1,7 @@
-"""Input and output of importers: an input, decompressed where it is compressed, and the rocpd files that it becomes.
+"""Input and output of importers: an input, decompressed if necessary, and the rocpd files that it becomes.
 
-The input itself stays as it is. What is written depends on nothing but its content, its name and the version of the
-importer: an input that is imported again gives the same bytes. What has no place in the files is counted.
+The input itself is never changed. The output depends only on its content, its name and the version of the importer: an
+input that is imported again gives the same bytes. Data without a place in the files is counted.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ _DAMAGE = (EOFError, zlib.error, gzip.BadGzipFile)
 
 
 class TraceSource:
-    """One input; use it in a `with` block, at whose end what was decompressed is removed.
+    """One input, for use in a `with` block, at whose end decompressed files are removed.
 
     Args:
         path: file or folder.
-        progress: called with (bytes read of the file, its size); `step` is for what is not read as a stream.
+        progress: called with (bytes read of the file, its size); `step` reports for inputs not read as a stream.
     """
 
     def __init__(self, path: Path, progress: Progress | None = None) -> None:
@@ -59,8 +59,8 @@ class TraceSource:
 
     @functools.cached_property
     def digest(self) -> str:
-        """Hash of the content, decompressed: the same for every copy."""
-        if self.is_compressed:  # of a damaged one that of the file itself: its start may be of use
+        """Hash of the decompressed content: the same for every copy."""
+        if self.is_compressed:  # a damaged one has the hash of the file itself: its start may be of use
             with contextlib.suppress(*_DAMAGE), gzip.open(self.path) as content:
                 return digest_of_stream(content)  # type: ignore[arg-type]
         with self._reading():
@@ -79,7 +79,7 @@ class TraceSource:
         """Yield the content, decompressed; reading it reports progress.
 
         Raises:
-            InputError: it cannot be read or decompressed; errors in the block are turned too.
+            InputError: it cannot be read or decompressed; errors in the block are converted, too.
         """
         with self._reading(), self.path.open("rb", buffering=0) as raw:
             watched = io.BufferedReader(_Watched(raw, self.path.stat().st_size, self.step), _BLOCK)
@@ -87,7 +87,7 @@ class TraceSource:
 
     @functools.cached_property
     def database(self) -> apsw.Connection:
-        """A read-only connection to the SQLite file that it is; closed at the end.
+        """A read-only connection to this SQLite file; closed at the end.
 
         Raises:
             InputError: it cannot be opened or decompressed.
@@ -99,13 +99,13 @@ class TraceSource:
 
     @functools.cached_property
     def opening(self) -> Opening:
-        """How the SQLite file that it is can be opened, decompressed; errors as for `database`."""
+        """The way to open this SQLite file, decompressed; errors as for `database`."""
         opening = self._opening()
         self._undo.callback(opening.discard)
         return opening
 
     def step(self, done: int, total: int) -> None:
-        """Report progress: of `total`, `done` is read."""
+        """Report progress: `done` of `total` is read."""
         if self._progress:
             self._progress(done, total)
 
@@ -124,7 +124,7 @@ class TraceSource:
                 file.write(block)
         try:
             return opening_of(plain)
-        except InputError as error:  # names the decompressed file
+        except InputError as error:  # which names the decompressed file
             message = f"{self.path}: decompressed: {error.message.partition(': ')[2]}"
             raise InputError(message, error.hint) from error
 
@@ -138,7 +138,7 @@ class TraceSource:
 
 
 class _Watched(io.RawIOBase):
-    """A file that reports how much of it was read."""
+    """A file that reports how much of it has been read."""
 
     def __init__(self, raw: io.FileIO, size: int, report: Progress) -> None:
         self._raw, self._size, self._report, self._done = raw, size, report, 0
@@ -192,14 +192,14 @@ class TraceTarget:
     """The files that one input becomes.
 
     Args:
-        folder: where they go; it exists.
-        name: what their names start with.
+        folder: destination folder; it exists.
+        name: prefix of their names.
         source: the input.
-        importer: name of the importer that reads it, and its version.
+        importer: name and version of its importer.
 
     Attributes:
-        files: those that are complete.
-        losses: what of the input has no place in them -> how often; one line each, in the plural.
+        files: the complete files.
+        losses: kind of data of the input without a place in them -> its number; one line each, in the plural.
     """
 
     def __init__(self, folder: Path, name: str, source: TraceSource, importer: tuple[str, int]) -> None:
@@ -209,7 +209,7 @@ class TraceTarget:
         self._source, self._importer = source, importer
 
     def lose(self, what: str, count: int = 1) -> None:
-        """Count what has no place in a rocpd file, such as `operations without a call`."""
+        """Count data without a place in a rocpd file, such as `operations without a call`."""
         if count:
             self.losses[what] += count
 
@@ -218,7 +218,7 @@ class TraceTarget:
         """Yield the writer of one process; its file is complete when the block ends well.
 
         Args:
-            key: what tells it from other processes of the input, such as its pid; name and GUID are made of it.
+            key: identifies it among the processes of the input, such as its pid; name and GUID contain it.
             node: its machine.
             process: the process.
 
@@ -228,7 +228,7 @@ class TraceTarget:
         importer, version = self._importer
         guid = rank_guid(importer, self._source.digest, key)
         name = f"{self._name}-{_NOT_IN_NAMES.sub('_', str(key))}"
-        while name in self._named:  # of a key that differs in what no name has
+        while name in self._named:  # of keys that differ only in characters that names lack
             name += "_"
         self._named.add(name)
         path = self._folder / f"{name}.db"
@@ -243,12 +243,12 @@ class TraceTarget:
 
 
 def rank_guid(importer: str, digest: str, key: int | str) -> str:
-    """Return the GUID of a process of an input, by the name of its importer, the digest of its content, and its key."""
+    """Return the GUID of a process of an input, from its importer's name, the digest of its content, and its key."""
     return str(uuid.uuid5(_NAMESPACE, f"{importer}:{digest}:{key}"))
 
 
 def name_of(path: Path) -> str:
-    """Return what the names of the files of an input start with.
+    """Return the prefix of the names of the files of an input.
 
     >>> name_of(Path("run/trace.rpd.gz")), name_of(Path("rank0.pt.trace.json"))
     ('trace', 'rank0.pt.trace')

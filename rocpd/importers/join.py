@@ -1,13 +1,13 @@
-"""Joins two recordings of one process: rocprofv3's file gets the operators that PyTorch's profiler saw.
+"""Joins two recordings of one process: rocprofv3's file gets the operators from the trace of PyTorch's profiler.
 
 The rocprofv3 file is copied, never changed; operators, Python functions and annotations are added to the copy, on the
-thread and at the time of the calls that they surround. Nothing is attributed by time alone: without matched dispatches
-a process is refused.
+thread and at the time of the calls that they surround. Nothing is attributed by time alone: a process without matched
+dispatches is refused.
 
-Both recordings have the times that the GPU took, on clocks that differ by an offset nobody recorded, and that drift.
-The offset is the one at which names and durations agree; from there it is followed both ways. A dispatch is matched
-where one of the other recording has its name, its duration and its time, and no other comes near: a match that may be
-wrong is none. Where the clock of the trace stands on that of the file say the calls that launched them.
+Both recordings have the GPU's times of operations, on clocks that differ by an unrecorded offset, and that drift. The
+offset is the one at which names and durations agree; from there it is followed both ways. A dispatch is matched if one
+of the other recording has its name, its duration and its time, and no other comes near: doubtful matches do not count.
+The calls that launched matched dispatches show how the clock of the trace maps to that of the file.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ from rocpd.schema.rules.categories import PYTHON_FUNCTION, TORCH_OPERATOR, is_ma
 from rocpd.schema.rules.launch import launching_regions
 
 NEAR = 20_000
-"""How far two times of a dispatch may be apart once the offset is known [ns]: profilers round to a microsecond."""
+"""Largest distance of two times of a dispatch once the offset is known [ns]: profilers round to a microsecond."""
 
-_ALIKE_NS, _ALIKE = 2_000, 0.02  # durations differ by no more than that [ns], or that share
-_ANCHORS = 24  # dispatches of which every like one is tried as the same
-_TRIED = 4_000  # of these at most
+_ALIKE_NS, _ALIKE = 2_000, 0.02  # durations are alike if they differ by no more than this time [ns], or this share
+_ANCHORS = 24  # dispatches for which every alike dispatch is tried as the same
+_TRIED = 4_000  # alike dispatches that are tried for each
 _SAMPLE = 256  # dispatches by which an offset is judged
-_ENOUGH, _APART = 0.6, 0.2  # of the sample that agrees, and by how much more than at any other offset
-_BLOCK = 64  # dispatches, after which the offset is adjusted
+_ENOUGH, _APART = 0.6, 0.2  # share of the sample that agrees, and how much more of it than at any other offset
+_BLOCK = 64  # dispatches after which the offset is adjusted
 
 
 @frozen
 class ProcessDispatches:
-    """ProcessDispatches of a process in order of start; all columns are equally long.
+    """The dispatches of a process in order of start; all columns are equally long.
 
     Args:
-        start, end: [ns].
-        name: number of the kernel's name, one for both recordings.
+        start, end: bounds of each [ns].
+        name: number of the kernel's name, the same in both recordings.
     """
 
     start: Ints
@@ -63,7 +63,7 @@ class ProcessDispatches:
 
 
 def matched(traced: ProcessDispatches, recorded: ProcessDispatches) -> tuple[Ints, Ints]:
-    """Return which dispatches of two recordings are the same: rows in each, equally long.
+    """Return the dispatches that are the same in two recordings: rows in each, equally long.
 
     >>> def of(starts, offset):
     ...     start = np.array(starts) + offset
@@ -97,9 +97,9 @@ class _ByName:
         return self._rows[low:high]
 
     def nearest(self, name: Ints, start: Ints) -> tuple[Ints, Ints, Ints]:
-        """Return for each name the row that starts nearest to a time, how far apart it is, and the second nearest [ns].
+        """Return for each name the row that starts nearest to a time, its distance, and the second smallest one [ns].
 
-        -1 and a long time where there is none.
+        -1 and a long time if there is none.
         """
         far = np.iinfo(np.int64).max
         row, apart, second = np.full(len(name), -1), np.full(len(name), far), np.full(len(name), far)
@@ -128,7 +128,7 @@ def _alike(traced: ProcessDispatches, rows: Ints, recorded: ProcessDispatches, o
 
 
 def _best_offset(traced: ProcessDispatches, rows: Ints, searched: _ByName) -> tuple[int, int] | None:
-    """Return a row and what is added to its start [ns], by which most around it agree; None: none stands out."""
+    """Return a row, and the offset at its start by which most rows around it agree [ns]; None if none stands out."""
     recorded = searched.dispatches
     counts = {name: len(searched.rows_of(name)) for name in np.unique(traced.name[rows]).tolist()}
     rare = np.argsort([counts[name] for name in traced.name[rows].tolist()], kind="stable")
@@ -152,7 +152,7 @@ def _best_offset(traced: ProcessDispatches, rows: Ints, searched: _ByName) -> tu
 
 
 def _followed(traced: ProcessDispatches, rows: Ints, searched: _ByName, offset: int) -> Iterator[Ints]:
-    """Yield pairs of rows, block by block, away from where an offset is known."""
+    """Yield pairs of rows, block by block, away from the place where an offset is known."""
     for low in range(0, len(rows), _BLOCK):
         block = rows[low : low + _BLOCK]
         row, apart, second = searched.nearest(traced.name[block], traced.start[block] + offset)
@@ -165,7 +165,7 @@ def _followed(traced: ProcessDispatches, rows: Ints, searched: _ByName, offset: 
 
 
 def _once(pairs: Ints) -> tuple[Ints, Ints]:
-    """Return pairs of which none shares a row with another one."""
+    """Return the pairs that share no row with another pair."""
     names, counts = np.unique(pairs[:, 1], return_counts=True)
     pairs = pairs[np.isin(pairs[:, 1], names[counts == 1])]
     pairs = pairs[np.argsort(pairs[:, 0])]
@@ -173,7 +173,7 @@ def _once(pairs: Ints) -> tuple[Ints, Ints]:
 
 
 TAG = "joined"
-"""Tag of the metadata that names the trace, and how many dispatches matched."""
+"""Tag of the metadata that names the trace, and the number of matched dispatches."""
 
 
 @frozen
@@ -181,11 +181,11 @@ class _Launched:
     """The dispatches of a rank in order of start, with the calls that launched them; all columns are equally long.
 
     Args:
-        start, end: [ns].
-        names: of the kernels, bare.
+        start, end: bounds of each dispatch [ns].
+        names: bare names of the kernels.
         thread: id of the thread of the call.
-        call_start, call_end: of the call [ns].
-        has_call: whether there is one; without, the three before say nothing.
+        call_start, call_end: bounds of the call [ns].
+        has_call: whether there is a call; if not, the other three columns mean nothing.
     """
 
     start: Ints
@@ -198,7 +198,7 @@ class _Launched:
 
 
 _Moved: TypeAlias = "tuple[int | None, int, int, _Region]"
-"""The thread of the other file, start and end by its clock [ns], and what moves there."""
+"""The thread in the other file, start and end by its clock [ns], and the region to move there."""
 
 
 class _Region(NamedTuple):
@@ -218,11 +218,11 @@ class Joined:
     """The outcome for one process.
 
     Args:
-        name: of the file in the folder.
-        dispatches: of the rocprofv3 file.
+        name: name of the file in the folder.
+        dispatches: dispatches of the rocprofv3 file.
         traced: dispatches of the trace.
         matched: dispatches that are the same.
-        regions: that were added.
+        regions: added regions.
     """
 
     name: str
@@ -239,7 +239,7 @@ class Joined:
 def join(
     recorded: Federation, traced: Federation, folder: Path, force: bool = False, progress: Progress | None = None
 ) -> list[Joined]:
-    """Write a copy of each recorded rank, with the operators of its trace; return what became of each.
+    """Write a copy of each recorded rank, with the operators of its trace; return the outcome of each.
 
     Args:
         recorded: rocprofv3's files.
@@ -249,7 +249,7 @@ def join(
         progress: called with (ranks done, ranks in all).
 
     Raises:
-        RocpdError: a trace is of no process that was recorded, or none of its dispatches can be matched with certainty.
+        RocpdError: a trace is of no recorded process, or none of its dispatches can be matched with certainty.
         OutputError: the folder exists or cannot be written.
     """
     pairs = _pairs(recorded, traced)
@@ -267,10 +267,10 @@ def join(
 
 
 def _pairs(recorded: Federation, traced: Federation) -> dict[int, int | None]:
-    """Return recorded rank -> its trace, or None; they are of one process by their pid, or as the only ones.
+    """Return recorded rank -> its trace, or None; both are of one process by their pid, or as the only ones.
 
     Raises:
-        RocpdError: a trace is of no process that was recorded.
+        RocpdError: a trace is of no recorded process.
     """
     by_pid = {rank.pid: rank.number for rank in recorded.ranks}
     pairs: dict[int, int | None] = {rank.number: None for rank in recorded.ranks}
@@ -339,7 +339,7 @@ _ARGUMENTS = "SELECT event_id, position, type, name, value, extdata FROM rocpd_a
 
 
 def _annotations(reader: RankReader) -> tuple[list[_Region], list[tuple[Any, ...]]]:
-    """Return what programs themselves do, by PyTorch's profiler: no calls, those the other file has; and arguments."""
+    """Return the program's own regions in PyTorch's trace, without calls, which the other file has; and arguments."""
     regions = [_Region(*row) for row in reader.whole().rows(_ANNOTATIONS)]
     kept = [each for each in regions if each.category in (TORCH_OPERATOR, PYTHON_FUNCTION) or is_marker(each.category)]
     events = {each.event for each in kept}
@@ -347,10 +347,10 @@ def _annotations(reader: RankReader) -> tuple[list[_Region], list[tuple[Any, ...
 
 
 class _ThreadClocks:
-    """The threads and times of a trace, as the other file has them.
+    """The mapping of threads and times of a trace to those of the other file.
 
-    What starts before a call that launched a matched dispatch, and ends after it, does so there, too: between these
-    calls time goes on evenly, outside with the offset of the nearest.
+    A region that starts before a call that launched a matched dispatch, and ends after it, does so there, too: between
+    such calls time is mapped linearly, outside of them with the offset of the nearest.
     """
 
     def __init__(self, there: _Launched, here: _Launched, rows_there: Ints, rows_here: Ints) -> None:
@@ -368,7 +368,7 @@ class _ThreadClocks:
             self._edges[thread] = _edges(there, here, rows_there[mine], rows_here[mine])
 
     def moved(self, region: _Region) -> _Moved:
-        """Return a region with its place in the other file; no thread there: none of its calls was matched."""
+        """Return a region with its place in the other file; without a thread there if none of its calls was matched."""
         thread = self._threads.get(region.thread)
         before, after = self._edges[None if thread is None else region.thread]
         start, end = np.interp([region.start, region.end], before, after - before).tolist()
@@ -377,7 +377,7 @@ class _ThreadClocks:
 
 
 def _edges(there: _Launched, here: _Launched, rows_there: Ints, rows_here: Ints) -> tuple[Ints, Ints]:
-    """Return starts and ends of calls by both clocks [ns], each rising."""
+    """Return starts and ends of calls by both clocks [ns], each ascending."""
     before = np.concatenate([there.call_start[rows_there], there.call_end[rows_there]])
     after = np.concatenate([here.call_start[rows_here], here.call_end[rows_here]])
     before, first = np.unique(before, return_index=True)
@@ -386,7 +386,7 @@ def _edges(there: _Launched, here: _Launched, rows_there: Ints, rows_here: Ints)
 
 
 class _Copy:
-    """Adds rows to the tables of the one rank in a file, which have its suffix; it reads their views."""
+    """Adds rows to the tables of the only rank in a file, which have its suffix; reads them through views."""
 
     def __init__(self, connection: apsw.Connection, suffix: str) -> None:
         self._connection, self._suffix = connection, suffix
@@ -395,11 +395,11 @@ class _Copy:
         self._process: tuple[Any, ...] = next(connection.execute("SELECT nid, id FROM rocpd_info_process ORDER BY id"))
 
     def note(self, what: str) -> None:
-        """Add what was joined to the metadata."""
+        """Add a note on the join to the metadata."""
         self._insert("metadata", ("tag", "value"), [(TAG, what)])
 
     def add(self, regions: Sequence[_Moved], arguments: Sequence[tuple[Any, ...]]) -> None:
-        """Add regions, with an event each, and the arguments of these."""
+        """Add regions, with an event each, and their arguments."""
         events = self._after("event")
         threads = self._new_threads({each.thread for thread, _, _, each in regions if thread is None})
         numbers = {each.event: events + number for number, (*_, each) in enumerate(regions)}
@@ -424,7 +424,7 @@ class _Copy:
         )
 
     def _new_threads(self, unknown: set[int]) -> Mapping[int, int]:
-        """Return a new thread for each of the trace that launched nothing."""
+        """Return a new thread for each thread of the trace that launched nothing."""
         first = self._after("info_thread")
         new = {thread: first + number for number, thread in enumerate(sorted(unknown))}
         rows = ((number, *self._process, thread) for thread, number in new.items())

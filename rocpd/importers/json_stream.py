@@ -1,10 +1,11 @@
 """Streams JSON of any size, so that memory stays flat. Knows no profiler.
 
-`JsonWalk` goes through a document value by value: only what is asked for is parsed, by Python's own parser, which goes
-on from where a value ends; orjson, which is faster, takes whole documents only. `JsonEvents` has the events of a trace
-(Chrome's "Trace Event Format", object or array form), some thousand at a time. It cuts the text between two events and
-parses each piece at once: `}, {"ph":` never occurs inside a text of JSON, so such a place is between two objects; and a
-piece that starts with an event and parses ends with one. It says what a damaged file is and what can be read of it.
+`JsonWalk` goes through a document value by value: only requested values are kept, parsed by Python's own parser, which
+can continue after the end of a value; orjson, which is faster, takes only whole documents. `JsonEvents` has the events
+of a trace (Chrome's "Trace Event Format", object or array form), some thousand at a time. It cuts the text between two
+events and parses each piece at once: `}, {"ph":` never occurs inside a text of JSON, so such a place is between two
+objects; and a piece that starts with an event and parses also ends with one. It reports damage, and the readable part
+of a damaged file.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from rocpd.base import InputError
 _WALK_BLOCK = 1 << 20
 _BATCH = 1 << 13
 _SPACE = " \t\r\n"
-_AFTER = frozenset(f"{_SPACE},:]}}")  # what may follow a value
+_AFTER = frozenset(f"{_SPACE},:]}}")  # characters that may follow a value
 _DECODER = json.JSONDecoder(strict=False)
 
 
@@ -36,18 +37,18 @@ class JsonWalk:
     Args:
         stream: the document.
         path: its file, for messages.
-        hint: what to do where it is damaged.
+        hint: advice for a damaged file.
     """
 
     def __init__(self, stream: BinaryIO, path: Path, hint: str) -> None:
         self._stream, self._path, self._hint = stream, path, hint
         self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
         self._text, self._at = "", 0
-        self._before = 0  # characters that are dropped
+        self._before = 0  # characters that were dropped
         self._is_whole = False
 
     def members(self) -> Iterator[str]:
-        """Yield the names of the members of an object, each when its value comes next."""
+        """Yield the names of the members of an object, each before its value is read."""
         for _ in self._each("{", "}"):
             if self._next() != '"':
                 raise self._damage()
@@ -56,11 +57,11 @@ class JsonWalk:
             yield str(name)
 
     def items(self) -> Iterator[None]:
-        """Yield for each item of an array, when its value comes next."""
+        """Yield before each item of an array, when its value comes next."""
         return self._each("[", "]")
 
     def _each(self, opening: str, closing: str) -> Iterator[None]:
-        """Yield for each part of what stands between two characters, divided by commas."""
+        """Yield before each of the parts between two characters, which commas separate."""
         self._take(opening)
         if self._next() != closing:
             yield
@@ -87,7 +88,7 @@ class JsonWalk:
         """Return the value that comes next.
 
         Raises:
-            InputError: it is damaged.
+            InputError: the value is damaged.
         """
         self._next()
         wanted = _WALK_BLOCK
@@ -98,14 +99,14 @@ class JsonWalk:
                 if self._is_whole:
                     raise self._damage() from error
             else:
-                if self._is_whole or self._text[end : end + 1] in _AFTER:  # else a number may go on
+                if self._is_whole or self._text[end : end + 1] in _AFTER:  # else a number may continue
                     self._at = end
                     return value
             self._read(wanted)
             wanted *= 2
 
     def _next(self) -> str:
-        """Return the next character that is no space, without taking it; at the end an empty text."""
+        """Return the next character that is no space, without taking it; an empty text at the end."""
         while True:
             while self._at < len(self._text):
                 if self._text[self._at] not in _SPACE:
@@ -132,23 +133,23 @@ class JsonWalk:
 
 Event = dict[str, Any]
 
-_BLOCK = 1 << 20  # bytes: what is parsed takes twelve times as much, twice while the next piece is parsed
+_BLOCK = 1 << 20  # bytes; parsed, they take twelve times as much, and twice that while the next piece is parsed
 _MOST_HEAD = 256 << 20
 _EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[')
 _BETWEEN = re.compile(rb'\}\s*,\s*(?=\{\s*"(?:ph|name|cat|pid|tid|ts|dur|id|args|s|bp)"\s*:)')
-_LAST = 1 << 16  # bytes in which a place between events is looked for at first
+_LAST = 1 << 16  # bytes at the end that are first searched for a place between events
 _MOST_UNPARSED = 32 << 20
-_TRIED = 4  # places of the last ones: objects inside events, and after all events, may start as events do
+_TRIED = 4  # last places that are tried: objects inside events, and after all events, may start as events do
 _HINT = "it was damaged or is no trace; write it again, or --skip-bad"
 
 
 class JsonEvents:
-    """The events of one trace; what its other keys hold is known once all events were read.
+    """The events of one trace; the values of its other keys are known once all events are read.
 
     Args:
-        path: of the file, for messages.
-        on_damage: called with what cannot be read of a damaged file, such as `event at the end, which was cut`.
-        exactly: give numbers with decimals as texts: those of times count more digits than a float has.
+        path: the file, for messages.
+        on_damage: called with the unreadable part of a damaged file, such as `event at the end, which was cut`.
+        exactly: whether numbers with decimals are returned as texts, as times have more digits than a float.
 
     Attributes:
         facts: the other keys of the object.
@@ -166,7 +167,7 @@ class JsonEvents:
         """Yield the events in order.
 
         Raises:
-            InputError: no trace, or damaged elsewhere than at its end.
+            InputError: it is no trace, or damaged elsewhere than at its end.
         """
         blocks = self._blocks(stream)
         self._read_head(blocks)
@@ -179,7 +180,7 @@ class JsonEvents:
             self._tell("kind of value that is no JSON: NaN, or text that is no Unicode")
 
     def _blocks(self, stream: BinaryIO) -> Iterator[bytes]:
-        read = getattr(stream, "read1", stream.read)  # what is decompressed before an error is not lost
+        read = getattr(stream, "read1", stream.read)  # keeps the data decompressed before an error
         is_open = True
         while is_open:
             pieces: list[bytes] = []
@@ -188,14 +189,14 @@ class JsonEvents:
                 try:
                     pieces.append(read(_BLOCK - size))
                 except (EOFError, zlib.error, gzip.BadGzipFile):
-                    pieces.append(b"")  # what is missing shows at the end of the text
+                    pieces.append(b"")  # the lack shows at the end of the text
                 size += len(pieces[-1])
                 is_open = bool(pieces[-1])
             self._read += size
             yield b"".join(pieces)
 
     def _read_head(self, blocks: Iterator[bytes]) -> None:
-        """Read until the first event, and what stands before it."""
+        """Read up to the first event, including the keys before it."""
         for block in blocks:
             self._buffer += block
             text = self._buffer.removeprefix(b"\xef\xbb\xbf").lstrip()
@@ -211,7 +212,7 @@ class JsonEvents:
         raise InputError(f"{self._path}: holds no list of trace events", _HINT)
 
     def _whole_events(self) -> Sequence[Any]:
-        """Take as many events off the buffer as one parse finds; none where that is not clear yet."""
+        """Take off the buffer as many events as one parse finds; none if their end is not clear yet."""
         places = [match.start() + 1 for match in _BETWEEN.finditer(self._buffer, max(0, len(self._buffer) - _LAST))]
         for place in places[: -_TRIED - 1 : -1]:
             events = self._parsed(b"".join((b"[", memoryview(self._buffer)[:place], b"]")))
@@ -223,10 +224,10 @@ class JsonEvents:
         return []
 
     def _rest(self) -> Sequence[Any]:
-        """Return the events of the last part of the text, and take what follows them.
+        """Return the events of the last part of the text, and take the keys after them.
 
         Raises:
-            InputError: it is damaged before its end.
+            InputError: the text is damaged before its end.
         """
         start = b"[" if self._is_array else b'{"traceEvents":['
         rest = self._parsed(start + self._buffer)
@@ -243,7 +244,7 @@ class JsonEvents:
         return events
 
     def _first_document(self, text: bytes) -> Any:
-        """Return a document that another one follows; None: that is not the case."""
+        """Return the first of several documents; None if there is only one."""
         try:
             document, _ = _DECODER.raw_decode(text.decode("utf-8", "replace"))
         except (ValueError, RecursionError):
@@ -252,10 +253,10 @@ class JsonEvents:
         return document
 
     def _before_cut(self) -> Sequence[Any]:
-        """Return the events before the one in which the text ends.
+        """Return the events before the one that the end of the text cuts.
 
         Raises:
-            InputError: what does not parse is not its end.
+            InputError: the text is damaged elsewhere than at its end.
         """
         places = [0, *(match.start() + 1 for match in _BETWEEN.finditer(self._buffer))]
         low, high = 0, len(places)
@@ -284,7 +285,7 @@ class JsonEvents:
         return objects
 
     def _parsed(self, text: bytes) -> Any:
-        """Return the value of a text of JSON, None if it is malformed; repairs what is no Unicode, reads NaN."""
+        """Return the value of a JSON text; None if it is malformed; invalid Unicode and NaN are repaired."""
         with contextlib.suppress(ValueError):
             return json.loads(text, parse_float=str) if self._exactly else orjson.loads(text)
         try:

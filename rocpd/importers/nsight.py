@@ -1,7 +1,7 @@
 """SQLite exports of Nsight Systems (`nsys export --type sqlite`): a rank for each process that used a GPU.
 
-Tables are absent where nothing was traced, and columns come and go with versions: each is looked for. The schema is
-that of NVIDIA's exporter documentation.
+Tables are absent if nothing was traced for them, and columns come and go with versions: each is checked for. The schema
+is that of NVIDIA's exporter documentation.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class NsightTables(SourceTables):
         return table in self.columns and set(columns) <= set(self.columns[table])
 
     def rows(self, table: str, columns: Sequence[str], where: str = "1", bindings: Sequence[Any] = ()) -> Iterator[Any]:
-        """Yield rows of a table, in order; columns that it lacks are NULL, a table that is absent has no rows."""
+        """Yield rows of a table, in order; columns that it lacks are NULL, and a table that is absent has no rows."""
         if table in self.columns:
             yield from self.query(self._select(table, columns, where), bindings)
 
@@ -64,9 +64,9 @@ class NsightTables(SourceTables):
 
     @functools.cached_property
     def shift(self) -> int:
-        """The time that is added to others [ns]: then they count from 1970; 0 where the session's begin is unknown.
+        """The offset that makes times count from 1970 [ns]; 0 if the session's begin is unknown.
 
-        Times count from the session's start, or are those of the system's clock, which stands beside it.
+        Times count from the session's start, or are those of the system's clock, whose time is recorded beside it.
         """
         columns = ("utcEpochNs", "systemClockNs")
         for utc, system in self.rows("TARGET_INFO_SESSION_START_TIME", columns):
@@ -76,14 +76,14 @@ class NsightTables(SourceTables):
 
     @functools.cached_property
     def session(self) -> tuple[int | None, int | None]:
-        """Start and end of the session [ns], shifted; None where it does not say."""
+        """Start and end of the session [ns], with the offset; None if they are not recorded."""
         for start, end in self.rows("ANALYSIS_DETAILS", ("startTime", "stopTime")):
             if isinstance(start, int) and isinstance(end, int) and start + self.shift > 0:
                 return start + self.shift, end + self.shift
         return None, None
 
     def left_out(self, read: Collection[str], processes: Collection[int]) -> dict[str, int]:
-        """Return the tables of events that nothing reads, and how many rows they have or have of other processes."""
+        """Return the tables of events that are not read, and their numbers of rows; and rows of other processes."""
         counts = {}
         listed = ", ".join(map(str, processes))
         for name, columns in self.columns.items():
@@ -114,7 +114,7 @@ _ON_THREADS = {
     "PROFILER_OVERHEAD": TRACER,
     "CUPTI_ACTIVITY_KIND_OVERHEAD": TRACER,
 }
-"""Tables of calls that nothing links to, and the categories of their regions."""
+"""Tables of calls without links to them, and the categories of their regions."""
 _MARK, _START_END, _DOMAIN = {34, 65}, {60, 71}, 75  # of ENUM_NSYS_EVENT_TYPE
 _RANGE_TYPES = {59, 70} | _START_END
 _HOST_MEMORY = {0, 1}  # of ENUM_CUDA_MEM_KIND: pageable, pinned
@@ -136,7 +136,7 @@ class NsightRows:
         trace: the file.
         tables: the export.
         pid: the process.
-        holds_metrics: whether metrics of GPUs, which are of no process, go into this file.
+        holds_metrics: whether metrics of GPUs, which belong to no process, go into this file.
     """
 
     TABLES = (_KERNELS, _COPIES, _SETS, _GRAPHS, _CALLS, _SYNCHRONIZATIONS, _RANGES, *_ON_THREADS, _MEMORY, _METRICS)
@@ -185,7 +185,7 @@ class NsightRows:
             self._agents[device] = self._trace.register(words.gpu(device, name, memory, facts, "NVIDIA"))
 
     def _agent_in_machine(self, number: int) -> int | None:
-        """Return the agent of a GPU by its number in the machine, of which the process may see some only."""
+        """Return the agent of a GPU by its number in the machine, some of whose GPUs the process may not see."""
         if number not in self._devices:
             self._describe_gpu(max(self._agents) + 1 if number in self._agents else number, number)
         return self._agents_of([self._devices[number]])[0]
@@ -215,7 +215,7 @@ class NsightRows:
     def _lasting(
         self, table: str, columns: Sequence[str], key: str = "globalPid"
     ) -> Iterator[tuple[dict[str, list[int]], tuple[Any, ...]]]:
-        """Yield start and end, and columns of a table; what was still running has no end, and ends where it starts."""
+        """Yield start and end, and columns of a table; an event still running has no end, and ends at its start."""
         for start, end, *others in self._batches(table, ("start", "end", *columns), key):
             ends = [first if last is None else last for first, last in zip(start, end, strict=True)]
             yield {"start": self._times(start), "end": self._times(ends)}, tuple(others)
@@ -287,7 +287,7 @@ class NsightRows:
             ))  # fmt: skip
 
     def _write_calls(self, table: str) -> None:
-        """Write calls of CUDA, which launch, or of another library."""
+        """Write calls of CUDA, which launch, or calls of another library."""
         columns = ("globalTid", "nameId", "textId", "correlationId", "returnValue", "callchainId")
         category = _ON_THREADS.get(table)
         for times, (thread, name, text, correlation, result, chain) in self._lasting(table, columns, "globalTid"):
@@ -402,7 +402,7 @@ def _call_stacks(tables: NsightTables) -> dict[int, str]:
 def _range(text: str, domain: str | None, payload: str | None) -> tuple[str, str, str, Sequence[words.Argument]]:
     """Return name, category, JSON and arguments of an NVTX range.
 
-    NCCL puts ranges around its calls; PyTorch (`emit_nvtx`) around operators, whose numbers it adds to their names.
+    NCCL puts ranges around its calls; PyTorch (`emit_nvtx`) around operators, with their numbers in the names.
 
     >>> _range("aten::mm, seq = 7, op_id = 12", None, None)
     ('aten::mm', 'TORCH_OPERATOR', '{}', [('int', 'Sequence number', '7'), ('int', 'op_id', '12')])
@@ -420,7 +420,7 @@ def _range(text: str, domain: str | None, payload: str | None) -> tuple[str, str
 
 
 def _nccl_arguments(function: str, payload: str | None) -> Sequence[words.Argument]:
-    """Return what the payload of a range of NCCL says, under the names of NCCL's arguments."""
+    """Return the values in the payload of a range of NCCL, under the names of NCCL's arguments."""
     facts = json_object(payload) or {}
     recorded = {name: str(facts[key]) for key, name in _NCCL_ARGUMENTS.items() if key in facts}
     if "Message size [bytes]" in facts:
@@ -433,7 +433,7 @@ _WITH_PROCESS = (
     ((_KERNELS, "globalPid"), (_COPIES, "globalPid"), (_SETS, "globalPid"), (_CALLS, "globalTid")),
     ((_RANGES, "globalTid"), ("OSRT_API", "globalTid"), ("MPI_COLLECTIVES_EVENTS", "globalTid")),
 )
-"""The tables that tell processes: those with calls of CUDA or work of GPUs; only where there are none, any others."""
+"""Tables that show processes: those with calls of CUDA or GPU work; others only if there are none of these."""
 
 
 def read(source: TraceSource, target: TraceTarget) -> None:
@@ -457,7 +457,7 @@ def read(source: TraceSource, target: TraceTarget) -> None:
             for name, value in tables.rows("META_DATA_EXPORT", ("name", "value")):
                 if name.startswith(("EXPORT_PRODUCT_", "EXPORT_SCHEMA_VERSION")):
                     trace.note(f"nsys::{name}", str(value))
-            if tables.shift:  # the export says when the session began
+            if tables.shift:  # the export has the time when the session began
                 trace.note("clock", "CLOCK_REALTIME")
     for name, count in tables.left_out(NsightRows.TABLES, processes).items():
         target.lose(f"rows of the table {name}", count)

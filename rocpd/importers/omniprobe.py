@@ -1,13 +1,13 @@
-"""Omniprobe's outputs, each of which becomes rows of one table by dispatch, and logduration's, which are dispatches.
+"""Omniprobe's outputs, each of which becomes rows of one table by dispatch; and logduration's, which become dispatches.
 
-MemoryAnalysis (JSON) has the cache lines that accesses need and touch, and bank conflicts, per source line;
-BasicBlockAnalysis (lines of JSON, or CSV) time and lanes of each basic block; Heatmap (lines of JSON, or of text)
-accesses to each page of memory; AddressLogger (lines of JSON, or CSV) the addresses of each access of a wave. A log of
-logduration, `kernel,dispatch,startNs,endNs`, has kernels, each with when it was launched: the column `dispatch` is the
+MemoryAnalysis (JSON) has the cache lines that accesses need and touch, and bank conflicts, per source line.
+BasicBlockAnalysis (lines of JSON, or CSV) has time and lanes of each basic block; Heatmap (lines of JSON, or of text)
+the accesses to each page of memory; AddressLogger (lines of JSON, or CSV) the addresses of each access of a wave. A log
+of logduration, `kernel,dispatch,startNs,endNs`, has kernels with their launch times: the column `dispatch` is the
 host's time of the launch; names stand between quotes and are not escaped.
 
-The files are never closed, hold further lines in between, and do not escape names: what can be read is, and the rest is
-counted.
+The files are never closed, hold further lines in between, and do not escape names: all that is readable is read, and
+the rest is counted.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ from rocpd.schema.trace.writer import TableRows
 
 Members: TypeAlias = Mapping[str, Any]
 DispatchRows: TypeAlias = Sequence[Mapping[str, Any]]
-"""Rows of one dispatch, as columns of the table that they go to."""
+"""Rows of one dispatch, as columns of their table."""
 
 _Records: TypeAlias = Callable[[BinaryIO], Iterator[DispatchRows | None]]
-"""Yields the rows of each dispatch; None for what is damaged."""
+"""Yields the rows of each dispatch; None for a damaged one."""
 
 DAMAGED = "damaged lines or dispatches of Omniprobe"
 
 _HINT = "was the program killed while it wrote? LOGDUR_LOG_FORMAT=json and LOGDUR_LOG_LOCATION=FILE write it anew"
 _BLOCK = 1 << 20
-_MOST = 1 << 26  # characters of one object: more is no object
+_MOST = 1 << 26  # characters of one object; longer texts are no objects
 _LONGEST_MARK = 100  # characters
 _DECODER = json.JSONDecoder(strict=False)
 _TEXT = re.compile(
@@ -66,10 +66,10 @@ _ACCESSES = {1: "read", 2: "write", 3: "read/write"}
 
 
 def read(source: TraceSource, target: TraceTarget) -> None:
-    """Write a file for an output, which is read twice: only its end says which dispatch of its kernel one is.
+    """Write the file of an output, which is read twice: only its end shows the number of a dispatch in its kernel.
 
     Raises:
-        InputError: it is a form for people, or nothing of it can be read.
+        InputError: it has a form for people, or nothing in it can be read.
     """
     with source.stream() as stream:
         head = InputHead(source.path, stream.read(1 << 20))
@@ -99,10 +99,10 @@ def read(source: TraceSource, target: TraceTarget) -> None:
 
 
 def _table_and_records(head: InputHead) -> tuple[str, _Records]:
-    """Return the table that an output goes to, and what yields its rows, dispatch by dispatch.
+    """Return the table of an output, and the function that yields its rows, dispatch by dispatch.
 
     Raises:
-        InputError: it is a form for people.
+        InputError: the output has a form for people.
     """
     if signs.is_memory_analysis(head):
         if f'"{signs.ANALYSIS}"'.encode() not in head.start:
@@ -130,7 +130,7 @@ def _analyses(stream: BinaryIO) -> Iterator[DispatchRows | None]:
 
 
 def _of_dispatch(key: Members | None, rows: Iterable[Members]) -> DispatchRows | None:
-    """Return rows with the columns that name their dispatch; None where it is not known."""
+    """Return rows with the columns that name their dispatch; None if it is not known."""
     return None if key is None else [{**key, **row} for row in rows]
 
 
@@ -160,13 +160,13 @@ def _of_analysis(record: Members) -> Iterator[dict[str, Any]]:
 
 
 def _records_in(stream: BinaryIO) -> Iterator[Members]:
-    """Yield the objects that have a line each; an empty one for a line that is damaged."""
+    """Yield the objects of lines; an empty one for a damaged line."""
     return (members(line) or {} for line in lines(stream) if line.startswith("{"))
 
 
 def _blocks(stream: BinaryIO) -> Iterator[DispatchRows | None]:
     for record in _records_in(stream):
-        if "resources" not in record:  # of the kernel: where its waves ran
+        if "resources" not in record:  # such records are of a kernel: where its waves ran
             yield _block(record)
 
 
@@ -190,7 +190,7 @@ def _block(record: Members) -> DispatchRows | None:
 
 
 def _blocks_of_csv(stream: BinaryIO) -> Iterator[DispatchRows | None]:
-    """Yield the blocks of tables that lines on kernel and dispatch precede."""
+    """Yield the blocks of tables; lines on kernel and dispatch come before each table."""
     facts: dict[str, str] = {}
     for line in lines(stream):
         if fact := _FACT.fullmatch(line):
@@ -215,7 +215,7 @@ def _number(text: str) -> int | float | None:
 
 
 def _pages(stream: BinaryIO) -> Iterator[DispatchRows | None]:
-    """Yield the pages of each dispatch; a text has a line for each page after that of its dispatch."""
+    """Yield the pages of each dispatch; as text, a dispatch has a line for itself, then one for each page."""
     key: dict[str, Any] | None = None
     for line in lines(stream):
         if line.startswith("{"):
@@ -276,21 +276,21 @@ def _accesses_of_csv(stream: BinaryIO) -> Iterator[DispatchRows | None]:
 
 
 def _address(value: object) -> int | None:
-    """Return an address or mask, which is a number or a text of one; None for anything else."""
+    """Return an address or mask from a number or its text; None for anything else."""
     if isinstance(value, str) and re.fullmatch(r"0x[0-9a-fA-F]{1,16}|\d{1,20}", value):
         return int(value, 0) if value.startswith("0x") else int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 64 else None
 
 
 def objects(stream: BinaryIO, start: str) -> Iterator[Members | None]:
-    """Yield the objects that start with a member, as far as they can be read; None for one that cannot.
+    """Yield the objects that start with a member, as far as they can be read; None for an unreadable one.
 
     Args:
-        stream: the output; what stands between objects is passed over.
+        stream: the output; text between objects is passed over.
         start: name of the first member.
     """
     mark = re.compile(r"\{\s*" + re.escape(json.dumps(start)) + r"\s*:")
-    characters = codecs.getincrementaldecoder("utf-8")("replace")  # one may lie in two blocks
+    characters = codecs.getincrementaldecoder("utf-8")("replace")  # a character may lie in two blocks
     text, is_whole = "", False
     while not is_whole:
         block = stream.read(_BLOCK)
@@ -309,7 +309,7 @@ def objects(stream: BinaryIO, start: str) -> Iterator[Members | None]:
 
 
 def members(text: str) -> Members | None:
-    """Return the object that a text starts with, with its names escaped where need be; None where it is none."""
+    """Return the object at the start of a text, with its names escaped where needed; None if there is no object."""
     for attempt in (text, _TEXT.sub(_escaped, text)):
         try:
             value, _ = _DECODER.raw_decode(attempt)
@@ -325,7 +325,7 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 def dispatch(record: Members, name: str, number: str = "dispatch_id") -> dict[str, Any] | None:
-    """Return kernel and number of a dispatch as columns; None where one is missing."""
+    """Return kernel and number of a dispatch as columns; None if one is missing."""
     kernel, dispatch_id = record.get(name), count(record.get(number))
     if not isinstance(kernel, str) or not kernel or dispatch_id is None:
         return None
@@ -333,7 +333,7 @@ def dispatch(record: Members, name: str, number: str = "dispatch_id") -> dict[st
 
 
 def count(value: object) -> int | None:
-    """Return a count; None for anything else: negative, not whole, no number, beyond 63 bits."""
+    """Return a count; None for anything else: negative, fractional, not a number, or beyond 63 bits."""
     is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 63
     return int(value) if is_count else None  # type: ignore[call-overload]
 
@@ -350,12 +350,12 @@ def amount(value: object) -> float | None:
 
 
 def text(value: object) -> str | None:
-    """Return a text; None for anything else, and for none."""
+    """Return a text; None for anything else, and for an empty text."""
     return value if isinstance(value, str) and value else None
 
 
 def inner(record: Members, *names: str) -> Members:
-    """Return a member of a member …; an empty one where it is no object."""
+    """Return a member of a member …; an empty one if it is not an object."""
     for name in names:
         value = record.get(name)
         record = value if isinstance(value, Mapping) else {}
@@ -363,13 +363,13 @@ def inner(record: Members, *names: str) -> Members:
 
 
 def listed(record: Members, name: str) -> Iterable[Members]:
-    """Return the objects in a list that is a member."""
+    """Return the objects in a member that is a list."""
     value = record.get(name)
     return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else ()
 
 
 def lines(stream: BinaryIO) -> Iterator[str]:
-    """Yield the lines of an output without spaces around; a longer one than an object can be is passed over."""
+    """Yield the stripped lines of an output; lines longer than any object are passed over."""
     while line := stream.readline(_MOST):
         yield line.decode("utf-8", "replace").strip()
 
@@ -382,7 +382,7 @@ def _read_log(source: TraceSource, target: TraceTarget) -> None:
     """Write the kernels of a log of logduration.
 
     Raises:
-        InputError: it holds none that can be read.
+        InputError: it has no kernel that can be read.
     """
     if next(_log_lines(source, None), None) is None:
         raise InputError(f"{source.path}: damaged: no kernel of it can be read", 'a line is "name",launch,start,end')
@@ -400,7 +400,7 @@ def _read_log(source: TraceSource, target: TraceTarget) -> None:
 
 
 def _log_lines(source: TraceSource, target: TraceTarget | None) -> Iterator[tuple[str, int, int, int]]:
-    """Yield name, launch, start and end [ns] of each kernel; `target` counts lines that say no such thing."""
+    """Yield name, launch, start and end [ns] of each kernel; `target` counts lines without a kernel."""
     with source.stream() as stream:
         for line in lines(stream):
             match = _LINE.fullmatch(line)

@@ -1,6 +1,6 @@
-"""Knows recordings by their content: what no output may replace. Only looks.
+"""Knows recordings by their content, so that no output replaces one. Only looks.
 
-Some are folders, of CSV files: each of these is a recording by its name and its folder.
+Some recordings are folders of CSV files: each of these files is a recording by its name and its folder.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from rocpd.importers.signs import head_of, is_part
 from rocpd.schema.write import MARK
 
 _IN_INDEX = b"rocprofiler-sdk"
-_UP = 3  # folders above a file of a recording
+_UP = 3  # levels of folders above a file of a recording
 
 
 def kind_of(path: Path) -> str | None:
-    """Return what kind of recording a file is, or is a part of; None: it is no recording, or cannot be read."""
+    """Return the kind of recording that a file is, or is a part of; None if it is no recording, or cannot be read."""
     try:
         head = head_of(path)
         if any(name.startswith("rocpd_metadata") for name in head.tables):
@@ -36,7 +36,7 @@ def kind_of(path: Path) -> str | None:
 
 
 def is_marked(path: Path) -> bool:
-    """Whether a file is a database that rocpd made of recordings, and not a recorder."""
+    """Whether a file is a database that rocpd, and not a recorder, made of recordings."""
     try:
         return MARK in head_of(path).tables
     except OSError:
@@ -44,9 +44,9 @@ def is_marked(path: Path) -> bool:
 
 
 def joins(path: Path, folder: Path) -> str | None:
-    """Return the kind of a folder that is read as a whole, and a new file in it with it, by its name; None: it is not.
+    """Return the kind of a folder that is read as a whole, together with a new file of this name in it; else None.
 
-    Databases in a folder come before anything else that it holds.
+    Databases in a folder take precedence over its other files.
     """
     has_databases = any(folder.glob("*.db")) or any(folder.glob("*/*.db"))
     return None if has_databases or not is_part(path.name) else _read_as_a_whole(folder)

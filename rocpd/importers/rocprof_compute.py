@@ -2,8 +2,9 @@
 
 Versions of 2026 write `results_*.csv.gz` instead, which are long, a file for each pass.
 
-The program ran once for each pass, because a GPU counts few things at a time. Its dispatches are those of one run: each
-counter value says in its extdata in which pass it was measured, and when. So passes are neither ranks nor kernels.
+The program ran once for each pass, because a GPU can count few things at a time. All passes share the dispatches of one
+run: each counter value has its pass and the times of its measurement in its extdata. So passes are neither ranks nor
+kernels.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ _FACTS = {
         "total_l2_chan", "lds_banks_per_cu", "sqc_per_gpu", "pipes_per_gpu", "num_hbm_channels",
     )},
 }  # fmt: skip
-"""Fact of a GPU, by its name in rocprofv3's files -> column of `sysinfo.csv`."""
+"""Name of a GPU's property in rocprofv3's files -> column of `sysinfo.csv`."""
 _ACCUMULATED = "SQ_ACCUM_PREV_HIRES"
 _CLONE = re.compile(r"( \[clone )?( \()?\.kd[\])]?$")
 
@@ -54,7 +55,7 @@ _CLONE = re.compile(r"( \[clone )?( \()?\.kd[\])]?$")
 class CounterValue:
     """A counter of a dispatch, and the pass in which it was measured: its number from 1, start and end [ns].
 
-    One that another pass measured as well `is_repeat`: its name then ends in the pass, so that nothing adds up the two.
+    A value that another pass measured as well `is_repeat`: its name ends in the pass, so that the two are not added up.
     """
 
     dispatch: int
@@ -66,7 +67,7 @@ class CounterValue:
 
     @property
     def name(self) -> str:
-        """The name of it in the file."""
+        """The name of the counter in the file."""
         return f"{self.counter}_{self.number}" if self.is_repeat else self.counter
 
 
@@ -76,9 +77,9 @@ class CountedProgram:
 
     Args:
         dispatches: number of a dispatch -> its first row.
-        values: of counters.
-        system: what it ran on.
-        passes: how often the program ran.
+        values: values of counters.
+        system: properties of the machine that it ran on.
+        passes: number of runs of the program.
     """
 
     dispatches: Mapping[int, Mapping[str, str]]
@@ -110,7 +111,7 @@ def read(source: TraceSource, target: TraceTarget) -> None:
 
 
 def _rows(path: Path) -> Iterator[dict[str, str]]:
-    """Yield the rows of a file by its headers in small letters; of headers that come again the first counts."""
+    """Yield the rows of a file by headers in small letters; of repeated headers the first counts."""
     if not path.exists():
         return
     opened = gzip.open if path.suffix == ".gz" else open
@@ -155,7 +156,7 @@ def _long(rows: list[dict[str, str]]) -> Iterator[CounterValue]:
 
 
 def _wide(rows: list[dict[str, str]]) -> Iterator[CounterValue]:
-    """Yield values that have a column each; the columns of a pass follow those that repeat for each."""
+    """Yield values that have a column each; columns of a pass follow the columns that repeat for each pass."""
     for row in rows:
         number = 1
         for name, text in row.items():
@@ -169,9 +170,9 @@ def _wide(rows: list[dict[str, str]]) -> Iterator[CounterValue]:
 
 
 def _levels(path: Path, joined: Sequence[CounterValue]) -> Iterator[CounterValue]:
-    """Yield what further files add, each of a pass of its own: how many instructions or waves were under way.
+    """Yield the values of further files, each of a separate pass: numbers of instructions or waves under way.
 
-    All have it under one name, which counts for the counter before it: that of the file.
+    All have them under one name, which belongs to the counter in the name of the file.
     """
     known = {(value.dispatch, value.counter) for value in joined}
     number = max((value.number for value in joined), default=0)
@@ -217,7 +218,7 @@ def _pass(value: CounterValue, passes: int) -> dict[str, int]:
 
 
 def _agents(trace: TraceWriter, workload: CountedProgram) -> dict[str, int]:
-    """Register the GPUs that dispatches ran on; return them by what the folder calls them."""
+    """Register the GPUs that dispatches ran on; return them by their names in the folder."""
     system = workload.system
     agents = {}
     for device, name in enumerate(sorted({row["gpu_id"] for row in workload.dispatches.values()})):
@@ -231,7 +232,7 @@ def _agents(trace: TraceWriter, workload: CountedProgram) -> dict[str, int]:
 
 
 def _whole(text: str | None) -> int | None:
-    """Return a whole number that is given as text, such as `1700` or `1700.0`; None: it is none."""
+    """Return a whole number from text such as `1700` or `1700.0`; None for any other text."""
     try:
         return int(float(text or ""))
     except ValueError:

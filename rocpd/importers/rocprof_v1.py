@@ -1,7 +1,7 @@
 """CSV files of the first rocprof (`results.csv`): a line for each kernel, with its counters.
 
-It says neither which architecture the GPUs are of nor how kernels were launched. Without `--timestamp on` there are no
-times: kernels then count as having invalid ones, in the order of the file.
+They have neither the architecture of the GPUs nor the launches of kernels. Without `--timestamp on` there are no times:
+kernels then count as having invalid ones, in the order of the file.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def read(source: TraceSource, target: TraceTarget) -> None:
 
 
 def _rows(header: Sequence[str], lines: Iterator[list[str]]) -> tuple[list[dict[str, str]], int]:
-    """Return the whole rows, what is no counter in small letters, and how many are not whole."""
+    """Return the complete rows, with names in small letters except for counters; and the number of other rows."""
     names = [name.lower() if name.lower() in _NO_COUNTERS else name for name in header]
     rows, damaged = [], 0
     for line in filter(None, lines):
@@ -70,7 +70,7 @@ def _whole(row: Mapping[str, str], name: str) -> int:
 
 
 def _write(trace: TraceWriter, rows: Sequence[Mapping[str, str]], counters: Sequence[str]) -> int:
-    """Write the dispatches of one process; return how many values of their counters are no numbers."""
+    """Write the dispatches of one process; return the number of counter values that are no numbers."""
     devices = sorted({_whole(row, "gpu-id") for row in rows})
     agents = {device: trace.register(gpu(number, vendor="AMD")) for number, device in enumerate(devices)}
     kernels = []
@@ -101,7 +101,7 @@ def _write_counters(
 
 
 def _name(text: str) -> str:
-    """Return a kernel's name without what names its code object."""
+    """Return a kernel's name without the ending of its code object."""
     for ending in _KERNEL_CODE:
         text = text.removesuffix(ending)
     return text

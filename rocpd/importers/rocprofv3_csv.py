@@ -1,8 +1,8 @@
 """Folders of rocprofv3's CSV files (`*_kernel_trace.csv`, `*_agent_info.csv` …), and those of `rocpd convert -f csv`.
 
-Files whose names start alike are of one process, unless a column `Guid` says which row is of which. Folders `pass_1`,
+Files whose names start alike are of one process, unless a column `Guid` assigns rows to processes. Folders `pass_1`,
 `pass_2` … are runs of one program for different counters, one after the other; they may have a folder for each host.
-Headers count in small letters: AMD's tool of 2026 writes the same ones in others.
+Headers are compared in small letters, as AMD's tool of 2026 writes them in other letters.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ Columns = Mapping[str, Sequence[str]]
 
 @frozen
 class CsvProcess:
-    """The files of one process, and which of their rows are its own.
+    """The files of one process, and the choice of its rows in them.
 
     Args:
         files: kind -> file.
-        guid: what `Guid` says of its rows; None: all rows.
-        counts_damage: whether damaged rows are its own to count, which may be of any process.
+        guid: value of `Guid` in its rows; None: all rows are its own.
+        counts_damage: whether it counts damaged rows, which may be of any process.
     """
 
     files: Mapping[str, Path]
@@ -62,7 +62,7 @@ class CsvProcess:
 
     @property
     def pid(self) -> int | None:
-        """Id of the process: as calls have it, else as the names of files start, else its first thread."""
+        """Id of the process: that of its calls, else the number at the start of file names, else its first thread."""
         for batch in self.batches(*signs.CALLS, *signs.COUNTERS):
             if known := [text for text in batch.get("process_id", ()) if text.isdecimal()]:
                 return int(known[0])
@@ -73,7 +73,7 @@ class CsvProcess:
 
     @property
     def counted_from_to(self) -> tuple[int | None, int | None]:
-        """First start and last end of dispatches with counters [ns]; None: there are no times."""
+        """First start and last end of dispatches with counters [ns]; None if there are no times."""
         starts, ends = set[int](), set[int]()
         for batch in self.batches(*signs.COUNTERS):
             starts |= {min(filter(None, numbers(batch, _TIMES[0])), default=0)}
@@ -100,7 +100,7 @@ def _batches(path: Path, guid: str | None, lost: Counter[str]) -> Iterator[Colum
 
 
 def numbers(batch: Columns, name: str, default: Any = None) -> list[Any]:
-    """Return a column as whole numbers; `default` where it is absent or holds none."""
+    """Return a column as whole numbers; `default` where it is absent or a value is none."""
     texts = batch.get(name)
     if texts is None:
         return [default] * len(next(iter(batch.values())))
@@ -128,7 +128,7 @@ class CsvRows:
         process: its files.
 
     Attributes:
-        lost: what the files do not hold -> how often.
+        lost: data that the files lack -> its number.
     """
 
     def __init__(self, trace: TraceWriter, process: CsvProcess) -> None:
@@ -176,7 +176,7 @@ class CsvRows:
                 ))  # fmt: skip
 
     def _agents(self, batch: Columns, name: str = "agent_id") -> list[int | None]:
-        """Return the agents that `Agent 2` (by its number in the node), `GPU 0` (of its type) or `2` name."""
+        """Return the agents of `Agent 2` (by its number in the node), `GPU 0` (by its number in its type) or `2`."""
         texts: Sequence[str] = batch.get(name) or [""] * len(next(iter(batch.values())))
         known = {text: self._agent(text) for text in set(texts)}
         return [known[text] for text in texts]
@@ -256,7 +256,7 @@ class CsvRows:
         ))  # fmt: skip
 
     def _write_counters(self, batch: Columns) -> None:
-        """Write values of counters; dispatches too where there is no file of them, which have sizes in one number."""
+        """Write values of counters; without a file of dispatches also these, whose sizes are single numbers."""
         dispatches = numbers(batch, "dispatch_id", 0)
         firsts = {number: row for row, number in reversed(list(enumerate(dispatches))) if number not in self._events}
         if firsts:
@@ -279,8 +279,8 @@ def _value(text: str) -> object:
 
 
 def _write_samples(trace: TraceWriter, method: str, batch: Columns) -> int:
-    """Write the samples of a CSV file, taken by `method`; return how many lines are damaged."""
-    times = numbers(batch, "sample_timestamp", -1)  # where the file is of another kind
+    """Write the samples of a CSV file, taken by `method`; return the number of damaged lines."""
+    times = numbers(batch, "sample_timestamp", -1)  # -1 in a file of another kind
     if rows := [row for row, time in enumerate(times) if 0 <= time < 1 << 63]:
         whole = {name: [column[row] for row in rows] for name, column in batch.items()}
         columns: dict[str, Sequence[object]] = {
@@ -317,7 +317,7 @@ def read(source: TraceSource, target: TraceTarget) -> None:
 
 
 def _processes(path: Path) -> Iterator[CsvProcess]:
-    """Yield the processes of a folder, by the order of names of files, then of rows."""
+    """Yield the processes of a folder, in the order of file names, then of rows."""
     groups: dict[tuple[Path, str | None], dict[str, Path]] = {}
     for file in signs.files_in(path):
         if match := signs.CSV_NAME.fullmatch(file.name):

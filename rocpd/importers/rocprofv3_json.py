@@ -1,6 +1,6 @@
-"""rocprofv3's JSON (`*_results.json`, `--output-format json`): one or more processes, with all that was traced.
+"""rocprofv3's JSON (`*_results.json`, `--output-format json`): one or more processes, with all traced events.
 
-The keys are those of rocprofiler-sdk's own records. Rows get the ids that rocprofv3's databases give them.
+The keys are those of rocprofiler-sdk's own records. Rows get the same ids as in rocprofv3's databases.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ Record: TypeAlias = Mapping[str, Any]
 
 
 def handle(record: Record, name: str) -> int:
-    """Return what a record refers to by a handle, 0 where it refers to nothing."""
+    """Return the handle in a member of a record; 0 if there is none."""
     return int((record.get(name) or {}).get("handle", 0))
 
 
 def column(records: Iterable[Record], name: str, default: Any = None) -> list[Any]:
-    """Return a value of each record."""
+    """Return the value of a member of each record."""
     return [record.get(name, default) for record in records]
 
 
@@ -49,10 +49,10 @@ class RocprofRows:
 
     Args:
         trace: the file.
-        facts: of the process: agents, code objects, kernels, counters, strings.
+        facts: facts of the process: agents, code objects, kernels, counters, strings.
 
     Attributes:
-        lost: what has no place in a rocpd file -> how often.
+        lost: kind of data without a place in a rocpd file -> its number.
     """
 
     def __init__(self, trace: TraceWriter, facts: Record) -> None:
@@ -63,13 +63,13 @@ class RocprofRows:
         self._agents: dict[int, int] = {}
         self._events_of: dict[int, int] = {}  # dispatch id -> event
         self._has_dispatches = False
-        self._is_numbered = True  # dispatches so far, each with a number of its own
+        self._is_numbered = True  # whether each dispatch so far has a number of its own
         self._pc_samples = PcSampleRows(trace, strings)
         self.lost = Counter({"files of thread traces": len(strings.get("att_filenames") or ())})
         self._describe()
 
     def add(self, kind: str, records: Sequence[Record]) -> None:
-        """Write some records, by what the file calls their kind; those without a place in a rocpd file are counted."""
+        """Write some records of a kind, as the file names it; those without a place in a rocpd file are counted."""
         write = _WRITERS.get(kind)
         if write is None:
             self.lost[f"records of {kind}"] += len(records)
@@ -78,7 +78,7 @@ class RocprofRows:
             write(self, records)
 
     def add_counters(self, records: Sequence[Record]) -> None:
-        """Write counters, after all dispatches; each has a record of its dispatch, which may be the only one."""
+        """Write counters, after all dispatches; each has a record of its dispatch, which may be the only record."""
         data = [{**record.get("dispatch_data", {}), "thread_id": record.get("thread_id")} for record in records]
         if not self._has_dispatches:
             self._write_dispatches(data)
@@ -230,7 +230,7 @@ _WRITERS: Mapping[str, Callable[[RocprofRows, Sequence[Record]], None]] = {
     "scratch_memory": RocprofRows._write_scratch,
     **dict.fromkeys(_PC_SAMPLES, RocprofRows._write_pc_samples),
 }
-"""Kind of records -> what writes them."""
+"""Kind of records -> the method that writes them."""
 
 
 def _address(value: Any) -> int | None:
@@ -254,7 +254,7 @@ class PcSampleRows:
 
     Args:
         trace: the file.
-        strings: the process' texts: instructions and source lines, by index.
+        strings: texts of the process: instructions and source lines, by index.
     """
 
     def __init__(self, trace: TraceWriter, strings: Record) -> None:
@@ -264,7 +264,7 @@ class PcSampleRows:
         self._known: set[tuple[int | None, int | None]] = set()
 
     def write(self, records: Sequence[Any]) -> int:
-        """Write samples and the instructions that are new; return how many are damaged and have no place."""
+        """Write samples and new instructions; return the number of damaged samples, which have no place."""
         columns = [_sample_columns(record) for record in records]
         if whole := [(record, sample) for record, sample in zip(records, columns, strict=True) if sample]:
             self._trace.insert(TableRows("rocpd_gpu_pc_sample", as_columns([sample for _, sample in whole])))
@@ -287,7 +287,7 @@ class PcSampleRows:
 
 
 def _sample_columns(entry: Any) -> dict[str, Any] | None:
-    """Return the columns of a sample; None where it is none."""
+    """Return the columns of a sample; None if it is damaged."""
     record = entry.get("record") if isinstance(entry, Mapping) else None
     if not isinstance(record, Mapping) or _whole(record, "timestamp") is None:
         return None
@@ -316,10 +316,10 @@ def _texts(strings: Record, name: str) -> list[str]:
 def read(source: TraceSource, target: TraceTarget) -> None:
     """Write each process of a JSON file, a batch of records at a time.
 
-    Counters stand before the dispatches that they are of: where there are some, the file is read again for them.
+    Counters come before their dispatches: if there are any, the file is read a second time for them.
 
     Raises:
-        InputError: it is no JSON.
+        InputError: the file is no JSON.
     """
     with ExitStack() as ranks:
         processes: list[_Process] = []
@@ -339,7 +339,7 @@ def read(source: TraceSource, target: TraceTarget) -> None:
 
 
 def _processes(walk: JsonWalk) -> Iterator[None]:
-    """Yield for each process, when it comes next."""
+    """Yield before each process, when it comes next."""
     for key in walk.members():
         if key == signs.ROCPROFV3_KEY:
             yield from walk.items()
@@ -348,12 +348,12 @@ def _processes(walk: JsonWalk) -> Iterator[None]:
 
 
 class _Process:
-    """One process, whose file is open until all is read.
+    """One process, whose file stays open until all is read.
 
     Args:
-        target: where its file goes.
-        ranks: closes it.
-        keys: of the processes before it.
+        target: destination of its file.
+        ranks: closes the file.
+        keys: keys of the processes before it.
     """
 
     rows: RocprofRows
@@ -379,7 +379,7 @@ class _Process:
                 for kind in walk.members():
                     for batch in walk.batches():
                         self.rows.add(kind, batch)
-            else:  # rocprofv3 writes them last
+            else:  # rocprofv3 writes the records last
                 late = walk.value()
         if not hasattr(self, "rows"):
             self._start(facts)

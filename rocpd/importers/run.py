@@ -1,8 +1,8 @@
-"""Imports inputs: a few in this process, many on all cores. Says what was lost, one line for each kind.
+"""Imports inputs: a few in this process, many on all cores. Reports losses, one line for each kind.
 
-Files that commands are given are imported once, and read as if they were rocpd files. The cache is
+Input files of commands are imported once, and read as if they were rocpd files. The cache is
 `$XDG_CACHE_HOME/rocpd/import` (else `~/.cache/rocpd/import`), readable for its user alone. An entry is a folder named
-by the identity of the input and the version of its importer; `rocpd.base.cache` says when entries come and go.
+after the identity of the input and the version of its importer; `rocpd.base.cache` governs when entries come and go.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ from rocpd.importers import Importer, importer_of, inputs_in, known_importers
 from rocpd.importers.files import TraceSource, TraceTarget, name_of
 from rocpd.schema.versions import LATEST
 
-_PROCESS_BYTES = 8 << 20  # below that, starting processes takes longer than they save
+_PROCESS_BYTES = 8 << 20  # below it, starting processes takes longer than they save
 
 
 @frozen
 class ImportTask:
-    """One input that an importer knows, and where its files go.
+    """One input that an importer knows, and the destination of its files.
 
     Args:
         path: file or folder.
-        importer: who knows it.
-        folder: where the files go; it exists.
-        name: what their names start with.
+        importer: the importer that knows it.
+        folder: destination of the files; it exists.
+        name: prefix of their names.
     """
 
     path: Path
@@ -59,7 +59,7 @@ class Imported:
 
     Args:
         files: names of the files in the folder, one per process, in the importer's order.
-        losses: what of the input has no place in them -> how often.
+        losses: kind of data of the input without a place in them -> its number.
     """
 
     files: tuple[str, ...]
@@ -79,12 +79,12 @@ def import_traces(  # noqa: PLR0913 (keywords)
     """Write the traces of other profilers as rocpd files, one per process; return their paths.
 
     Args:
-        inputs: files, globs and folders; of a folder what importers know in it and in its folders.
+        inputs: files, globs and folders; of a folder, the inputs that importers know in it and in its folders.
         folder: new folder for the files, relative to the working directory; it appears when all are complete.
         force: replace a folder that an earlier run wrote.
         skip_bad: leave out inputs that are damaged or unknown, with a note, instead of raising.
         jobs: processes; None: one per core where that is faster.
-        on_note: called with each line that the user should know, such as what was lost.
+        on_note: called with each line for the user, such as those on losses.
         on_progress: called with (bytes read, bytes in all).
 
     Raises:
@@ -144,10 +144,10 @@ def _tasks(paths: Sequence[Path], folder: Path, skip_bad: bool, note: Callable[[
 def import_all(
     tasks: Sequence[ImportTask], jobs: int | None, progress: Progress | None = None
 ) -> Iterator[Imported | InputError]:
-    """Do tasks, in their order; yield what came of each: an error where the input is damaged.
+    """Do tasks, in their order; yield the outcome of each: an error if the input is damaged.
 
     Args:
-        tasks: what to import.
+        tasks: the inputs to import.
         jobs: processes; None: one per core where that is faster.
         progress: called with (bytes read, bytes in all).
 
@@ -186,7 +186,7 @@ def _report_part(progress: Progress, before: int, size: int, total: int, done: i
 
 
 def import_one(task: ImportTask, progress: Progress | None = None) -> Imported | InputError:
-    """Import one input; return the error where it is damaged.
+    """Import one input; return an error if it is damaged.
 
     Raises:
         OutputError: a file cannot be written.
@@ -199,7 +199,7 @@ def import_one(task: ImportTask, progress: Progress | None = None) -> Imported |
         except (OutputError, MemoryError, apsw.NoMemError):
             raise
         except Exception as error:  # noqa: BLE001 (of an importer: the other inputs stand)
-            for file in target.files:  # of processes that were read before the damage
+            for file in target.files:  # of processes read before the damage
                 file.unlink()
             return _as_damage(error, task)
     if not target.files:
@@ -209,7 +209,7 @@ def import_one(task: ImportTask, progress: Progress | None = None) -> Imported |
 
 @contextlib.contextmanager
 def _without_collector() -> Iterator[None]:
-    """Let Python's collector of cycles rest: events are trees, and looking through them takes a fifth of an import."""
+    """Pause Python's collector of cycles: events are trees, and searching them takes a fifth of an import."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -233,10 +233,10 @@ def _as_damage(error: Exception, task: ImportTask) -> InputError:
 def good_ones(
     answers: Iterable[tuple[Path, Imported | InputError]], skip_bad: bool, note: Callable[[str], None]
 ) -> dict[Path, Imported]:
-    """Return what was imported, by input.
+    """Return the imported inputs with their outcome.
 
     Raises:
-        InputError: the first damaged input, or with `skip_bad` that all are.
+        InputError: the first damaged input, or with `skip_bad`, all inputs are damaged.
     """
     good: dict[Path, Imported] = {}
     for path, answer in answers:
@@ -252,7 +252,7 @@ def good_ones(
 
 
 def loss_lines(imported: Mapping[Path, Imported]) -> Iterator[str]:
-    """Yield one line for each kind of loss; it names the input, or how many inputs."""
+    """Yield one line for each kind of loss, with the name of the input, or the number of inputs."""
     for kind in dict.fromkeys(kind for result in imported.values() for kind in result.losses):
         losing = [path for path, result in imported.items() if result.losses.get(kind)]
         count = sum(imported[path].losses[kind] for path in losing)
@@ -265,12 +265,12 @@ class CacheEntry:
     """One input in the cache.
 
     Args:
-        folder: with the files.
-        source: the input, as it was called.
+        folder: the folder with the files.
+        source: the input, by its name in the call.
         importer: name of its importer.
         files: the rocpd files.
-        size: of the files [bytes].
-        used: when it was last used [s since 1970].
+        size: size of the files [bytes].
+        used: time of its last use [s since 1970].
     """
 
     folder: Path
@@ -284,7 +284,7 @@ class CacheEntry:
 def import_once(
     paths: Sequence[Path], jobs: int | None, on_note: Callable[[str], None], progress: Progress | None
 ) -> Mapping[Path, Sequence[Path] | InputError]:
-    """Import what commands are given into the cache; see `rocpd.federate.open.source.Foreign`.
+    """Import input files of commands into the cache; see `rocpd.federate.open.source.Foreign`.
 
     `progress` is called with (bytes read, bytes in all).
     """
@@ -373,7 +373,7 @@ def _entry(folder: Path, facts: Mapping[str, Any], used: float) -> CacheEntry:
 
 
 def _known_entry(path: Path, importer: Importer) -> CacheEntry | None:
-    """Return the entry of an input, which is now used; None: there is none."""
+    """Return the entry of an input, and mark it as used; None if there is none."""
     with contextlib.suppress(OutputError):
         cache = imports()
         if entry := cache.entry(_key(path, importer)):
@@ -383,14 +383,14 @@ def _known_entry(path: Path, importer: Importer) -> CacheEntry | None:
 
 
 def _key(path: Path, importer: Importer) -> str:
-    """Return the name of the entry of an input. The name of the input counts: files and hosts are called by it."""
+    """Return the name of the entry of an input; the name of the input counts, as files and hosts are named by it."""
     with as_input_error(path):
         words = (identity_of(path), path.name, importer.name, str(importer.version), LATEST)
     return blake2b("\0".join(words).encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
 
 
 def _place(cache: Cache[CacheEntry], task: ImportTask, imported: Imported) -> CacheEntry:
-    """Make what was imported an entry; errors as for `Cache.place`."""
+    """Turn the outcome of a task into an entry; errors as for `Cache.place`."""
     facts = {
         "source": os.fsdecode(task.path.absolute()),
         "importer": task.importer.name,
@@ -406,7 +406,7 @@ def _new_folder(root: Path) -> Path:
 
 
 def _tell(imported: Mapping[Path, Imported], root: Path, seconds: float, on_note: Callable[[str], None]) -> None:
-    """Report what was imported in one line, and one line for each kind of loss."""
+    """Report the imported inputs in one line, and each kind of loss in another."""
     what = next(iter(imported)).name if len(imported) == 1 else f"{len(imported)} files"
     ranks = sum(len(result.files) for result in imported.values())
     on_note(f"{what}: imported into {root} ({ranks} rank{'' if ranks == 1 else 's'}, {seconds:.1f} s)")

@@ -1,7 +1,7 @@
-"""By what inputs are known: the first bytes of a file, its tables, the names in a folder; never names of files alone.
+"""Signs by which inputs are known: the first bytes of a file, its tables, the names in a folder; never a file's name.
 
-Of an input its first bytes, its SQLite tables, or the names in its folder are seen before it is read (`InputHead`).
-Each of these functions says whether it is of one kind. Imports no importer.
+Before an input is read, its first bytes, its SQLite tables, or the names in its folder are looked at (`InputHead`).
+Each function here checks for one kind of input. Imports no importer.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ GZIP_MAGIC = b"\x1f\x8b"
 _SQLITE = b"SQLite format 3\0"
 _MOST_BYTES = 1 << 20
 _MOST_FILES = 10_000
-_BUSY_MS = 250  # that a locked file is waited for: the names stand in its start, too
+_BUSY_MS = 250  # time to wait for a locked file: the names are in its start, too
 _CREATE_TABLE = re.compile(rb'CREATE TABLE (?:IF NOT EXISTS )?["`\[]?(\w+)')
 
 
 @frozen
 class InputHead:
-    """The signs that an importer sees of an input before it reads it.
+    """The part of an input that importers see before it is read.
 
     Args:
         path: file or folder.
         start: the first MiB of a file, decompressed; empty for a folder.
-        names: of the files in a folder, as `name`, `folder/name` or `pass_1/folder/name`; empty for a file.
+        names: names of the files in a folder, as `name`, `folder/name` or `pass_1/folder/name`; empty for a file.
     """
 
     path: Path
@@ -42,7 +42,7 @@ class InputHead:
 
     @functools.cached_property
     def tables(self) -> frozenset[str]:
-        """Names of the tables of a SQLite file, empty for any other; of a compressed one those that it starts with."""
+        """Names of the tables of a SQLite file; of a compressed one, those in its start; empty for other files."""
         if not self.start.startswith(_SQLITE):
             return frozenset()
         try:
@@ -63,10 +63,10 @@ class InputHead:
 
 
 def head_of(path: Path) -> InputHead:
-    """Return what is seen of an input; a file that cannot be decompressed has no start.
+    """Return the head of an input; a file that cannot be decompressed has an empty start.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: the input cannot be read.
     """
     if path.is_dir():
         return InputHead(path, names=tuple(file.relative_to(path).as_posix() for file in files_in(path)[:_MOST_FILES]))
@@ -82,7 +82,7 @@ def head_of(path: Path) -> InputHead:
 
 
 def _readable_start(packed: bytes) -> bytes:
-    """Return what can be decompressed of the start of a damaged file."""
+    """Return the part of the start of a damaged file that can be decompressed."""
     try:
         return zlib.decompressobj(wbits=31).decompress(packed, _MOST_BYTES)
     except zlib.error:
@@ -90,7 +90,7 @@ def _readable_start(packed: bytes) -> bytes:
 
 
 def files_in(folder: Path) -> Sequence[Path]:
-    """Return the files of a folder and of the folders in it, in order; of rocprofv3's passes one level more."""
+    """Return the files of a folder and of the folders in it, in order; for rocprofv3's passes one level more."""
     paths = [path for pattern in ("*", "*/*", "pass_*/*/*") for path in sorted(folder.glob(pattern))]
     return [path for path in paths if path.is_file()]
 
@@ -103,7 +103,7 @@ _KINETO_CATEGORY = re.compile(
 ROCPROFV3_KEY = "rocprofiler-sdk-tool"
 """The first key of rocprofv3's JSON."""
 ROCPROF_COLUMNS = frozenset(("index", "kernelname", "gpu-id", "grd", "wgr"))
-"""Columns of the first rocprof, in small letters, without which it is no table of kernels."""
+"""Columns, in small letters, that every table of kernels of the first rocprof has."""
 SYSTEM, _COUNTERS, _RESULTS = "sysinfo.csv", "pmc_perf.csv", re.compile(r"results_[^/]*\.csv(\.gz)?")
 LOG_HEADER = b"kernel,dispatch,startNs,endNs"
 """The first line of a log of logduration."""
@@ -132,12 +132,12 @@ CSV_ADDRESSES = "ADDRESS_MESSAGE,"
 
 
 def is_rpd(head: InputHead) -> bool:
-    """Whether it is an RPD trace: the table `rocpd_api`, without a suffix, is RPD's alone."""
+    """Whether it is an RPD trace: only RPD has a table `rocpd_api` without a suffix."""
     return "rocpd_api" in head.tables
 
 
 def is_chrome(head: InputHead) -> bool:
-    """Whether it is Chrome JSON of ours: another writer has other keys, or other spaces."""
+    """Whether it is Chrome JSON of rocpd: other writers use other keys, or other spaces."""
     return bool(_CHROME.match(head.start))
 
 
@@ -150,7 +150,7 @@ def is_kineto(head: InputHead) -> bool:
 
 
 def is_nsight(head: InputHead) -> bool:
-    """Whether it is an export of Nsight Systems: it has its table of texts, and one that only it has."""
+    """Whether it is an export of Nsight Systems: it has that tool's table of texts, and another table of its own."""
     prefixes = ("CUPTI_ACTIVITY_KIND_", "NVTX_EVENTS", "TARGET_INFO_", "META_DATA_EXPORT")
     return "StringIds" in head.tables and any(name.startswith(prefixes) for name in head.tables)
 
@@ -173,12 +173,12 @@ def is_workload(head: InputHead) -> bool:
 
 
 def files_of_counters(names: Iterable[str]) -> Sequence[str]:
-    """Return which files of a workload folder hold counters."""
+    """Return the files of a workload folder that hold counters."""
     return (_COUNTERS,) if _COUNTERS in names else sorted(filter(_RESULTS.fullmatch, names))
 
 
 def is_part(name: str) -> bool:
-    """Whether a file of this name is read with the folder that it lies in, of rocprofv3 or of rocprof-compute."""
+    """Whether a file of this name is read together with its folder, of rocprofv3 or of rocprof-compute."""
     return bool(CSV_NAME.fullmatch(name) or name == SYSTEM or files_of_counters([name]))
 
 

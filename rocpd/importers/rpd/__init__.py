@@ -1,7 +1,7 @@
-"""RPD traces (rocmProfileData): SQLite files that hold the processes of a machine together.
+"""RPD traces (rocmProfileData): SQLite files that hold all processes of a machine.
 
-The tables of schemas 1 to 3, and what their columns mean, are those of rocmProfileData's `tableSchema.cmd`. Its own
-"schema_version 3" has nothing to do with rocpd's: files are known by their tables.
+The tables of schemas 1 to 3, and the meaning of their columns, are those of rocmProfileData's `tableSchema.cmd`. RPD's
+"schema_version 3" has nothing to do with rocpd's: files are identified by their tables.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def read(source: TraceSource, target: TraceTarget) -> None:
 
 
 def _node(source: TraceSource, process: RpdProcess) -> NodeInfo:
-    """Return the machine. RPD names none: those of two files count as two, called by the files."""
+    """Return the machine. RPD names none: each file and node counts as a machine, with the file's name."""
     name = f"{source.path.name} node {process.node}" if process.node else source.path.name
     return NodeInfo(machine_id=f"of RPD trace {source.digest} node {process.node}", hostname=name)
 

@@ -1,6 +1,6 @@
-"""The events of one process of an RPD file: calls, markers and operators, and what GPUs did, where and how.
+"""The events of one process of an RPD file: calls, markers and operators, and the work of GPUs with its place.
 
-Agents, queues and streams are registered when an operation names them first.
+Agents, queues and streams are registered when an operation first names them.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _LAUNCH = ("stream", "groupSegmentSize", "privateSegmentSize", "workgroupX", "wo
            "gridY", "gridZ")  # fmt: skip
 _COPY = ("stream", "size", "width", "height", "kind", "dst", "src", "dstDevice", "srcDevice", "sync", "pinned")
 _COPY_TYPES = ("hipStream_t", *["size_t"] * 3, "hipMemcpyKind", "void*", "void*", "int", "int", "bool", "bool")
-_OF_TABLES = 100  # position of the first argument that stands in a table of its own, not in the text of the call
+_OF_TABLES = 100  # position of the first argument that comes from a table, not from the text of the call
 _AUTOGRAD = ("seq", "op_id", "sizes", "input_op_ids")
 
 LACKING: Mapping[str, Sequence[str]] = {
@@ -54,7 +54,7 @@ LACKING: Mapping[str, Sequence[str]] = {
     "rocpd_copyop": ("op_ptr_id", *_COPY),
     "ext_autogradapi": ("api_ptr_id", "autogradName_id", *_AUTOGRAD),
 }
-"""Tables and columns that statements name, and that not all schemas have."""
+"""Tables and columns that statements name, but not all schemas have."""
 
 _CALLS = f"""SELECT A.id, A.tid, A.start, A."end", N.string, S.string, D.string, Y.string, KN.string,
 K.{", K.".join(_LAUNCH)}, C.{", C.".join(_COPY)}, GN.string, G.{", G.".join(_AUTOGRAD)}
@@ -68,7 +68,7 @@ WHERE A.id BETWEEN ? AND ? AND A.pid = ? ORDER BY A.id"""
 
 @frozen
 class GraphLaunch:
-    """A call that launched a graph: stream and executable graph, None where the file does not say."""
+    """A call that launched a graph: its stream and executable graph; None if the file lacks it."""
 
     stream: str | None
     graph: int | None
@@ -76,7 +76,7 @@ class GraphLaunch:
 
 @frozen
 class _Call:
-    """A call as written: a region's name and category, JSON of its event, its arguments, those of RPD's tables."""
+    """A call to write: name and category of its region, JSON of its event, arguments, and those from RPD's tables."""
 
     name: str
     category: str
@@ -92,12 +92,12 @@ def write_calls(
 
     Args:
         trace: the file.
-        tables: of the RPD file.
-        process: whose.
+        tables: tables of the RPD file.
+        process: the process.
         step: called with the number of calls written.
 
     Returns:
-        id of a call that launched a graph -> what it launched.
+        id of a call that launched a graph -> the launch.
     """
     graphs: dict[int, GraphLaunch] = {}
     frames = _Frames(trace, tables, process)
@@ -148,7 +148,7 @@ _known_arguments = functools.lru_cache(maxsize=4096)(lambda text: words.argument
 
 @functools.lru_cache(maxsize=4096)
 def _category(name: str, domain: str | None, kind: str | None, is_mark: bool) -> str:
-    """Return the category of a call: by its domain and category, or where files have none by its name."""
+    """Return the category of a call, by its domain and category, or by its name in files without these."""
     if domain == "rpd_tracer" or name in _TRACERS or name.endswith(_TRACERS_END):
         return TRACER
     if domain == "torch" and kind in _OPERATORS:
@@ -161,7 +161,7 @@ def _category(name: str, domain: str | None, kind: str | None, is_mark: bool) ->
 
 
 def _marker(name: str, text: str, category: str, domain: str | None) -> _Call:
-    """Return a marker; `rangePush` of the Python wrapper has its text as the name of the call."""
+    """Return a marker; for `rangePush` of the Python wrapper, the name of the call is the text."""
     is_roctx = name == "UserMarker" or domain in _MARKERS
     operator = words.operator_in(text) if is_roctx else None
     if operator:
@@ -191,7 +191,7 @@ def _of_copy(values: Sequence[object]) -> Iterator[words.Argument]:
 
 
 class _Frames:
-    """Stack frames, read in the order of calls beside these."""
+    """Stack frames, read along with the calls in the order of these."""
 
     def __init__(self, trace: TraceWriter, tables: RpdTables, process: RpdProcess) -> None:
         self.exist = tables.count("rocpd_stackframe") > 0
@@ -215,13 +215,13 @@ class _Frames:
             _, name, text = self._next
             if name not in self._texts:
                 self._texts[name] = json.dumps(text or "", ensure_ascii=False)
-                self._store(text or "")  # so that `rocpd_stackframe` has an id for it
+                self._store(text or "")  # gives the text an id for `rocpd_stackframe`
             frames.append(self._texts[name])
             self._next = next(self._rows, None)
         return f"[{', '.join(frames)}]" if frames else "{}"
 
 
-_ABOVE_THREADS = 1 << 40  # where ids of lines that are no threads begin
+_ABOVE_THREADS = 1 << 40  # first id of lines that are no threads
 
 
 class Places:
@@ -229,12 +229,12 @@ class Places:
 
     Args:
         trace: the file.
-        tables: of the RPD file.
+        tables: tables of the RPD file.
 
     Attributes:
         agents: number of a GPU in operations -> its agent.
-        queues: that number and the number of a queue, which counts for each GPU -> the queue.
-        lines: the same -> the line on which the queue waits.
+        queues: this number, and the number of a queue on the GPU -> the queue.
+        lines: the same pair -> the line on which the queue waits.
     """
 
     def __init__(self, trace: TraceWriter, tables: RpdTables) -> None:
@@ -246,18 +246,18 @@ class Places:
         self._streams = Registered(trace, _stream)
 
     def agent_of_copy(self, gpu: int) -> int | None:
-        """Return the agent that a copy ran on, None if unknown: some tracers give copies the number 0, of a CPU."""
+        """Return the agent that a copy ran on; None if unknown: some tracers give copies the number 0, of a CPU."""
         if gpu % self._stride >= self._first:
             return self.agents[gpu]
         return next(iter(self.agents.values())) if len(self.agents) == 1 else None
 
     def ends(self, direction: str, agent: int | None, source: object, to: object) -> tuple[int | None, int | None]:
-        """Return the agents that a copy comes from and goes to.
+        """Return the source and destination agents of a copy.
 
         Args:
-            direction: its name.
-            agent: that it ran on.
-            source, to: numbers of GPUs as the call was given them; they count from 0, and only differ where peers copy.
+            direction: name of its direction.
+            agent: the agent that it ran on.
+            source, to: numbers of GPUs passed to the call; they count from 0, and differ only for copies between peers.
         """
         if direction == "MEMORY_COPY":
             return None, agent
@@ -267,11 +267,11 @@ class Places:
         return (self._host if start == "HOST" else agent), (self._host if end == "HOST" else agent)
 
     def stream(self, text: str | None) -> int:
-        """Return a stream, by its pointer; 0, the default one, where it is unknown."""
+        """Return the stream of a pointer; 0, the default stream, if it is unknown."""
         return self._streams[text or ""]
 
     def _line(self, key: tuple[int, int]) -> ThreadInfo:
-        """Return the line on which a queue waits, as a thread of its own."""
+        """Return the line on which a queue waits, as a separate thread."""
         return ThreadInfo(_ABOVE_THREADS + len(self.lines), name=f"GPU {key[0]} queue {key[1]} waits")
 
 
@@ -287,11 +287,11 @@ def _stream(text: str) -> StreamInfo:
 
 
 def agent_of(number: int, first: int) -> AgentInfo:
-    """Return the agent that is a GPU.
+    """Return the agent of a GPU.
 
     Args:
         number: its number in operations.
-        first: the smallest of these; where it is 0 the agents begin at 1, after the host.
+        first: the smallest such number; if it is 0, agents begin at 1, after the host.
     """
     info = gpu(number - first, facts={"rpd_gpuId": number})
     at = number if first else info.id
@@ -307,13 +307,13 @@ _UNITS = {"sclk": "MHz", "mclk": "MHz", "power": "W", "temp": "C", "vram": "byte
 def write_monitors(
     trace: TraceWriter, tables: RpdTables, devices: Sequence[int], lose: Callable[[str, int], None]
 ) -> None:
-    """Write what monitors showed: a sample where a value begins, which holds to the `end` in the extdata of its event.
+    """Write the values of monitors: a sample at the start of each; its `end` is in the extdata of its event.
 
     Args:
         trace: the file.
-        tables: of the RPD file.
-        devices: GPUs whose monitors go into this file, as monitors count.
-        lose: called with what has no place, and how often.
+        tables: tables of the RPD file.
+        devices: GPUs, by monitors' numbers, whose monitors go into this file.
+        lose: called with the kind of data without a place, and its number.
     """
     known: dict[tuple[str, int, str], tuple[int, int]] = {}
     for device in devices:
@@ -400,9 +400,9 @@ class Operations:
 
     Args:
         trace: the file.
-        tables: of the RPD file.
-        process: whose.
-        graphs: what calls launched graphs.
+        tables: tables of the RPD file.
+        process: the process.
+        graphs: id of a call that launched a graph -> the launch.
     """
 
     def __init__(
@@ -415,11 +415,11 @@ class Operations:
         self._launched: dict[int, list[int]] = {}
 
     def write(self, step: Callable[[int], None], is_alone: bool) -> None:
-        """Write all.
+        """Write all operations.
 
         Args:
             step: called with the number of operations written.
-            is_alone: no other process is in the file: operations without a call are its own.
+            is_alone: whether no other process is in the file: operations without a call are then its own.
         """
         process, is_of_call = self._process, self._tables.schema > 1
         of, key = ("api", "api_ptr_id = A.id") if is_of_call else ("op", "op_ptr_id = O.id")
@@ -458,7 +458,7 @@ class Operations:
             self._write_waits(waits)
 
     def _write_counters(self, kernels: TableRows) -> None:
-        """Write the hardware counters of kernels that were written, which schema 3 has."""
+        """Write the hardware counters of written kernels, which schema 3 has."""
         if not self._tables.has_counters:
             return
         events = dict(zip(kernels.ids, kernels.events, strict=True))
@@ -470,7 +470,7 @@ class Operations:
         write_values(self._trace, [(events[operation], self._counters[name or ""], v) for operation, name, v in values])
 
     def _placed(self, operation: _Operation, stream: str | None, graph: GraphLaunch | None) -> dict[str, Any]:
-        """Return what kernels and copies have in common."""
+        """Return the common columns of kernels and copies."""
         return {
             "id": operation.id, "start": operation.start, "end": operation.end, "tid": operation.tid,
             "queue_id": self._places.queues[operation.gpu, operation.queue], "stream_id": self._places.stream(stream),
@@ -479,7 +479,7 @@ class Operations:
         }  # fmt: skip
 
     def _kernel(self, operation: _Operation, launch: Row) -> dict[str, Any]:
-        """Return the columns of a kernel; sizes of a launch of many kernels, a graph's, are not those of each."""
+        """Return the columns of a kernel; the sizes of a graph launch of many kernels do not apply to each."""
         if graph := self._graphs.get(operation.call or 0):
             self._count_launched(operation)
         if launch[_WORKGROUP] is None or (graph and operation.kernel != operation.name):
@@ -496,7 +496,7 @@ class Operations:
         }  # fmt: skip
 
     def _copy(self, operation: _Operation, copy: Row, *, is_fill: bool) -> dict[str, Any]:
-        """Return the columns of a copy, or of what fills memory: that has no source."""
+        """Return the columns of a copy, or of a memory fill, which has no source."""
         stream, size, width, height, kind, dst, src, to_device, from_device, *_ = copy
         graph = self._graphs.get(operation.call or 0)
         agent = self._places.agent_of_copy(operation.gpu)
@@ -511,7 +511,7 @@ class Operations:
         return row
 
     def _write_waits(self, waits: Sequence[_Operation]) -> None:
-        """Write barriers: in them a queue waits and no GPU works, so they lie on lines of their own."""
+        """Write barriers on separate lines: in them a queue waits and no GPU works."""
         lines = [self._places.lines[wait.gpu, wait.queue] for wait in waits]
         start, end, names, calls = zip(*((w.start, w.end, w.kind, w.call or 0) for w in waits), strict=True)
         events = Events(GPU_WAIT, parent_stack_id=calls)
@@ -537,7 +537,7 @@ class Operations:
 
 @functools.lru_cache(maxsize=256)
 def _direction(operation: str, kind: object) -> str:
-    """Return the name of a copy, by the type of the operation, else by what the call was told.
+    """Return the name of a copy by the type of the operation, else by the kind passed to the call.
 
     >>> _direction("CopyHostToDevice", None), _direction("Memcpy", 2), _direction("MEMORY_COPY_DEVICE_TO_HOST", None)
     ('MEMORY_COPY_HOST_TO_DEVICE', 'MEMORY_COPY_DEVICE_TO_HOST', 'MEMORY_COPY_DEVICE_TO_HOST')
@@ -554,7 +554,7 @@ def _direction(operation: str, kind: object) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def _left(kind: str | None, sequence: object) -> str:
-    """Return as JSON what has no column: types of operations that are no plain kernels, and sequence numbers."""
+    """Return data without a column as JSON: types of operations other than plain kernels, and sequence numbers."""
     facts: dict[str, Any] = {}
     if kind != KERNEL_TYPES[0]:
         facts["opType"] = kind

@@ -1,4 +1,4 @@
-"""The tables of an RPD file, which differ between its schemas: processes, GPUs, and what has no place elsewhere."""
+"""The tables of an RPD file, which differ between its schemas: processes, GPUs, and data without a place elsewhere."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rocpd.importers.files import SourceTables
 
 _UNKNOWN_STRIDE = 1 << 62
 KERNEL_TYPES = ("KernelExecution", "Task", "ConcurrentKernel", "KERNEL_DISPATCH")
-"""Types of operations that are kernels: of roctracer, of its graphs, of CUPTI, of rocprofiler-sdk."""
+"""Types of operations that are kernels: of roctracer, its graphs, CUPTI, and rocprofiler-sdk."""
 WITHOUT_CALL = "id NOT IN (SELECT X.op_id FROM rocpd_api_ops X JOIN rocpd_api A ON A.id = X.api_id)"
 """Condition on `rocpd_op`: no call is known for the operation."""
 
@@ -20,12 +20,12 @@ class RpdProcess:
     """One process.
 
     Args:
-        recorded: its pid in the file, which in files merged from nodes holds the node too.
-        node: number of the node, 0 where there is one.
-        pid: of its operating system.
-        first, last: ids between which those of its calls lie.
+        recorded: its pid in the file, which includes the node in files merged from several nodes.
+        node: number of the node; 0 if there is only one.
+        pid: pid of its operating system.
+        first, last: first and last id of its calls, among which others may lie.
         start, end: first start and last end of its calls [ns].
-        calls: how many.
+        calls: number of calls.
     """
 
     recorded: int
@@ -39,7 +39,7 @@ class RpdProcess:
 
     @property
     def key(self) -> str:
-        """The key that tells it from other processes of the file."""
+        """The key of this process among those of the file."""
         return f"node{self.node}-{self.pid}" if self.node else str(self.pid)
 
 
@@ -54,7 +54,7 @@ class RpdTables(SourceTables):
         return 3 if "rocpd_ustring" in self.columns else 2 if "rocpd_kernelapi" in self.columns else 1
 
     def count(self, table: str, condition: str = "TRUE") -> int:
-        """Return how many rows a table has, 0 if there is none of this name, that fulfil a condition."""
+        """Return the number of rows of a table that fulfil a condition; 0 if there is no such table."""
         return int(self.query(f"SELECT COUNT(*) FROM {table} WHERE {condition}").get) if table in self.columns else 0
 
     def processes(self) -> list[RpdProcess]:
@@ -66,11 +66,11 @@ class RpdTables(SourceTables):
 
     @functools.cached_property
     def gpu_stride(self) -> int:
-        """The bound that numbers of GPUs of one node lie below."""
+        """The upper bound of the numbers of GPUs of one node."""
         return self._stride("gpu_stride")
 
     def _stride(self, tag: str) -> int:
-        """Return the distance between nodes in numbers of a file that was merged from several nodes."""
+        """Return the distance between numbers of neighbouring nodes in a file merged from several nodes."""
         value = dict(self.metadata()).get(tag, "") if self.schema == 3 else ""
         return int(value) if value.isdecimal() and int(value) else _UNKNOWN_STRIDE
 
@@ -90,7 +90,7 @@ class RpdTables(SourceTables):
 
     @functools.cached_property
     def counts_work_items(self) -> bool:
-        """Whether grids of `hipLaunchKernel` are in work-items, as rocprofiler-sdk has them: all are whole blocks."""
+        """Whether grids of `hipLaunchKernel` are in work-items, as in rocprofiler-sdk: all are multiples of blocks."""
         if self.schema < 3:
             return False
         broken = " OR ".join(f"K.grid{d} % MAX(K.workgroup{d}, 1)" for d in "XYZ")
@@ -100,12 +100,12 @@ class RpdTables(SourceTables):
 
     @functools.cached_property
     def second_calls(self) -> int:
-        """How many links name an operation that another call launched already: only its first call counts."""
+        """The number of links to operations that an earlier call launched already: only the first call counts."""
         return int(self.query("SELECT COUNT(*) - COUNT(DISTINCT op_id) FROM rocpd_api_ops").get)
 
     @functools.cached_property
     def has_counters(self) -> bool:
-        """Whether kernels have hardware counters: then they lie in the temporary table `counter_by_op`."""
+        """Whether kernels have hardware counters, which are then copied to the temporary table `counter_by_op`."""
         if not self.count("rocpd_counter"):
             return False
         self.query("""CREATE TEMP TABLE counter_by_op AS SELECT C.op_id, N.string AS name, C.value
@@ -114,18 +114,18 @@ class RpdTables(SourceTables):
         return True
 
     def owners(self, processes: Sequence[RpdProcess]) -> Mapping[str, Sequence[int]]:
-        """Return process -> the GPUs whose monitors go into its file, as monitors count: the first that used each."""
+        """Return process -> GPUs, by monitors' numbers, whose monitors go into its file: those that it used first."""
         if not self.count("rocpd_monitor"):
             return {}
         keys: dict[int | None, str] = {process.recorded: process.key for process in processes}
         used = self.query("""SELECT DISTINCT O.gpuId, A.pid FROM rocpd_api_ops X
             JOIN rocpd_op O ON O.id = X.op_id JOIN rocpd_api A ON A.id = X.api_id ORDER BY 1, 2""")
-        users = {gpu - self.first_gpu: pid for gpu, pid in reversed(list(used))}  # the first process has it
+        users = {gpu - self.first_gpu: pid for gpu, pid in reversed(list(used))}  # keeps the first process of each
         devices = self.query("SELECT DISTINCT deviceId FROM rocpd_monitor ORDER BY 1")
         return by_key((keys.get(users.get(device), processes[0].key), device) for (device,) in devices)
 
     def complete(self, wanted: Mapping[str, Sequence[str]]) -> None:
-        """Let statements name tables and columns that the file lacks: as temporary views, of no rows or of NULL."""
+        """Make tables and columns that the file lacks available to statements, as temporary views: empty, or NULL."""
         for table, columns in wanted.items():
             known = self.columns.get(table, ())
             if lacking := ", ".join(f'NULL AS "{name}"' for name in columns if name not in known):
@@ -138,7 +138,7 @@ _FENCES = " OR ".join(f"{name} NOT IN ('', '0x0', 0)" for name in ("aquireFence"
 
 
 def count_losses(tables: RpdTables, processes: int, lose: Callable[[str, int], None]) -> None:
-    """Report to `lose` what is lost, and how often, of a file with so many processes."""
+    """Report to `lose` the kinds of lost data and their numbers, for a file with so many processes."""
     lose("second calls of operations", tables.second_calls)
     kinds = [
         ("links to operations that are not there", "rocpd_api_ops", "op_id NOT IN (SELECT id FROM rocpd_op)"),

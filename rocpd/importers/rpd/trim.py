@@ -1,7 +1,7 @@
-"""Cuts an RPD file to a window, into a new RPD file in which nothing refers to what was left out.
+"""Cuts an RPD file to a window, into a new RPD file without references to rows that were left out.
 
-Calls and operations stay that overlap the window of their process, as a whole, and the calls that launched such
-operations. What was made of the whole trace (`ext_callstack`, `ext_graph`) is left out: it would no longer be right.
+Calls and operations that overlap the window of their process stay, as a whole, and so do the calls that launched such
+operations. Tables derived from the whole trace (`ext_callstack`, `ext_graph`) are left out: they would no longer hold.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FIRST, _LAST = -(1 << 63), (1 << 63) - 1
 
 
 def _overlaps(row: str, bounds: str) -> str:
-    """Return the condition that a row overlaps the window: by the rule of all windows, see `federate.select.part`."""
+    """Return the condition that a row overlaps the window, by the rule of all windows, see `federate.select.part`."""
     start, end = f"{row}.start", f'{row}."end"'
     inside = f'{start} >= {bounds}.start AND {start} < {bounds}."end"'
     return f'({end} > {start} AND {end} > {bounds}.start AND {start} < {bounds}."end" OR {end} <= {start} AND {inside})'
@@ -61,14 +61,14 @@ def trim_rpd(source: TraceSource, target: Path, parts: Mapping[str, Part], force
     """Write the part of an RPD file that counts.
 
     Args:
-        source: the file; it stays as it is.
+        source: the file; it is not changed.
         target: the file to write; it appears when it is complete.
-        parts: GUID of a process, as it is imported -> the part of its time that counts; others are left out.
+        parts: GUID of a process, as when imported -> the part of its time that counts; other processes are left out.
         force: replace an existing file.
 
     Raises:
         InputError: the file is damaged.
-        OutputError: the new one exists or cannot be written.
+        OutputError: the new file exists or cannot be written.
     """
     tables = RpdTables(source.database)
     with complete_or_nothing(target, force) as temporary, as_input_error(source.path):
@@ -129,7 +129,7 @@ def _copy_rows(connection: apsw.Connection, table: str, condition: str) -> None:
 
 
 def _used_texts(tables: RpdTables, copied: Sequence[str], texts: str) -> str:
-    """Return the SELECT of the ids of texts that rows of the new file name."""
+    """Return the SELECT of the ids of texts that rows of the new file refer to."""
     has_unique_texts = "rocpd_ustring" in copied
     selects = ["SELECT id FROM trace.rocpd_string WHERE string = ''"] if texts == "rocpd_string" else []
     for table in copied:

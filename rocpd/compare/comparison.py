@@ -42,7 +42,7 @@ CHANGED_CALLS = "diff.calls"
 OTHER_GPU, OTHER_RECORDING = 0.6, 0.9
 """The share of the score that remains for other GPUs, and for each kind of event that one side lacks."""
 
-_CLOCK = 0.02  # share by which clocks differ from which on a sentence says so
+_CLOCK = 0.02  # least share by which clocks differ for a sentence on it
 _SHARED = 0.98  # share of the kernel time
 _MOST_SETTINGS = 12
 _NOT_SET = "not set"

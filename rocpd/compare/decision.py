@@ -290,7 +290,7 @@ def decide(base: Sequence[Sequence[float]], new: Sequence[Sequence[float]], opti
     if decided.verdict is ChangeVerdict.UNCLEAR:
         needed = runs_needed(0.0 if is_assumed else noise, max(decided.margin, 1e-6))
         return replace(decided, needed=max(fewest + 1, needed))
-    if any(len(side) == 1 and len(side[0]) == 1 for side in sides):  # one number
+    if any(len(side) == 1 and len(side[0]) == 1 for side in sides):  # one side is a single number
         return replace(decided, confidence=Confidence.HINT)
     is_sure = decided.confidence is Confidence.LIKELY and (fewest >= _SURE or is_identical)
     return replace(decided, confidence=Confidence.CERTAIN) if is_sure else decided

@@ -565,7 +565,7 @@ def _waiting(measure: RankMeasure, waits: Waits) -> tuple[Ints, Ints]:
 
 
 _FEWEST = 8  # collectives that it takes to make units of them
-_STAGES = {Stage.FIRST: 1, Stage.READING: 8}  # measuring takes as long as six analyses; there are eight
+_STAGES = {Stage.FIRST: 1, Stage.READING: 8}  # two analyses, and measuring, which takes as long as six
 
 _Measured: TypeAlias = "tuple[RankMeasure, RankFacts] | None"
 

@@ -1,7 +1,7 @@
 """Streams JSON of any size, so that memory stays flat. Knows no profiler.
 
-`JsonWalk` goes through a document value by value: only requested values are kept, parsed by Python's own parser, which
-can continue after the end of a value; orjson, which is faster, takes only whole documents. `JsonEvents` has the events
+`JsonWalk` goes through a document value by value: each is parsed only on request, by Python's own parser, which can
+continue after the end of a value; orjson, which is faster, takes only whole documents. `JsonEvents` has the events
 of a trace (Chrome's "Trace Event Format", object or array form), some thousand at a time. It cuts the text between two
 events and parses each piece at once: `}, {"ph":` never occurs inside a text of JSON, so such a place is between two
 objects; and a piece that starts with an event and parses also ends with one. It reports damage, and the readable part

@@ -715,7 +715,7 @@ class Blaming:
 
     def _chance(self, cause: Cause, series: Floats) -> float:
         """Return the probability that ranks take as long by chance; `series`: excess by step and rank (column) [ns]."""
-        series = series - np.median(series, axis=1)[:, None]  # steps that are long on all ranks alike are nobody's
+        series = series - np.median(series, axis=1)[:, None]  # a step long on all ranks is no rank's doing
         usual = np.median(series, axis=0)
         series = np.where(self.stalls, usual, series)  # a stall is no lasting property of a rank
         if cause.kind is CauseKind.RANK:

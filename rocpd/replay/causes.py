@@ -11,7 +11,7 @@ from rocpd.replay.chance import LIKELY
 from rocpd.replay.denied import Denied
 
 MATCHED_AT_LEAST, WELL_MATCHED = 0.5, 0.9
-"""Shares of matched communication: below the first, waits for others are unknown; below the second, costs too low."""
+"""Shares of matched communication below which waits for others are unknown, and below which costs may be higher."""
 
 STALLS = 0.5  # share of a cause's excess: with more of it in stalls, these steps are the ones to look at
 _PERHAPS = 0.1  # chance above which a cause is not said to last

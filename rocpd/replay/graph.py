@@ -68,7 +68,7 @@ _NEARLY = 0.8  # of the pauses of a thread
 _NEARLY_ALL = 0.95  # of the operations that are queued on a stream
 _SYNCHRONISES, _COPIES = (list(HostCall).index(kind) for kind in (HostCall.SYNCHRONISE, HostCall.COPY))
 _NEVER = np.iinfo(np.int64).max
-_AHEAD = 3  # operations of a stream that may be launched between a point and the earlier one that it waits for
+_AHEAD = 3  # operations of a stream that may be launched between an earlier one and the point that waits for it
 _MOST_STREAMS = 12  # busiest streams of a rank that are searched for waits
 
 
@@ -91,7 +91,7 @@ def read_graph(reading: RankReading, categories: Categories, step: re.Pattern[st
     def derive() -> tuple[PackedGraph, dict[str, int]]:
         return _read_graph(whole, categories, step), dict(whole.left_out)
 
-    asked = "graph", step  # not kept on disk: reading it takes a quarter of the time of drawing it, and much space
+    asked = "graph", step  # no fact: keeping it takes a quarter of the time of drawing it again, and much space
     graph, left_out = whole.reader.once(asked, derive) if categories.is_built_in else derive()
     reading.also_left_out(left_out)
     return graph

@@ -17,7 +17,7 @@ import numpy as np
 from rocpd.base import Ints
 from rocpd.replay.points import OrderedEdges
 
-_WORTH = 45_000  # points, 0.6 us each: as long as it takes to import what compiles the loop, and to compile it
+_WORTH = 45_000  # points, 0.6 us each: as long as it takes to import the compiler, and to compile the loop
 
 
 class _Plain:

@@ -53,7 +53,7 @@ _LARGE = 0.1  # share of a step that it waits for a part: then the step is repla
 _CLEARLY = 1.2  # times the gain of free launches: with more, the gain of free host work is shown as well
 _REGAINED = 0.25  # share of the part's time that a shown change saves at least
 _MODEL = 0.06  # share of the change by which replays of simulated jobs are off
-_PASSES = 4  # replays of each question at most: as asked, and with the bounds on up to three graphs
+_PASSES = 4  # passes over each question at most: as asked, and with the bounds on up to three graphs
 _COMPARED = ("straggler", "rank", "host", "link")
 """Kinds of changes whose excess is estimated by comparing ranks."""
 

@@ -118,7 +118,7 @@ class Reading:
         *asked: object,
         given: Mapping[int, Any] | None = None,
     ) -> RankAnswers[Answer]:
-        """Return the answers of ranks to `work`, in rank order; iterating them reports what was left out.
+        """Return the answers of ranks to `work`, in rank order; iterating them reports the events left out.
 
         Args:
             work: a module-level function or a `functools.partial` of one, which takes a `RankReading`; it and what it

@@ -101,7 +101,7 @@ def planned(names: Iterable[str]) -> dict[str, frozenset[str]]:
 def run_planned(
     reading: Reading, plan: Mapping[str, frozenset[str]], progress: Progress | None = None
 ) -> Iterator[tuple[str, Iterator[Summary]]]:
-    """Yield the name and the tables of each analysis of a plan, in order; iterating them raises what `run` raises.
+    """Yield the name and the tables of each analysis of a plan, in order; iterating them raises the errors of `run`.
 
     As many analyses as memory allows share one pass over the ranks. `progress` is called with (time that passed,
     expected time of all) [ms].
@@ -123,7 +123,7 @@ def together(
     options: Mapping[str, Options] | None = None,
     so_far: SoFar | None = None,
 ) -> Iterator[tuple[str, Iterator[Summary]]]:
-    """Yield the name and the tables of each analysis, in order; iterating the tables raises what the analysis raises.
+    """Yield the name and the tables of each analysis, in order; iterating the tables raises the analysis' errors.
 
     All data that analyses ask of ranks before they yield tables is read in one pass: each rank once for all.
 

@@ -114,7 +114,7 @@ class RpdTables(SourceTables):
         return True
 
     def owners(self, processes: Sequence[RpdProcess]) -> Mapping[str, Sequence[int]]:
-        """Return process -> GPUs, by monitors' numbers, whose monitors go into its file: those that it used first."""
+        """Return process -> GPUs, by monitors' numbers, whose monitors go into its file: those no earlier one used."""
         if not self.count("rocpd_monitor"):
             return {}
         keys: dict[int | None, str] = {process.recorded: process.key for process in processes}

@@ -99,7 +99,7 @@ def overview(reading: Reading) -> Iterator[Summary]:
     for name, (source, limit) in _ROWS.items():
         columns = [field.name for field in TABLES[name].fields]
         rows = _columns(tables, source, *columns)
-        if source == "steps":  # warm-up is never what a job is slow for
+        if source == "steps":  # a job is never slow because of warm-up
             rows = [row[1:] for row in _columns(tables, source, "is_warm_up", *columns) if not row[0]]
         if rows:
             yield Summary.whole(TABLES[name], rows[: limit or None], findings=findings)

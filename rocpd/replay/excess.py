@@ -426,11 +426,13 @@ def _kernels_of(job: JobGraph, rank: int, steps: Ints) -> frozenset[tuple[int, i
 def _peers(job: JobGraph, steps: Ints) -> Ints:
     """Return the ranks that meet others only in collectives: one with more kernels has more of the same work.
 
-    Ranks that send, or may send, are stages of a pipeline, whose kernels differ by design.
+    Ranks that send, or may send, are stages of a pipeline, whose kernels differ by design: two that are inferred to
+    communicate may be stages that send at one time.
     """
     talks = (job.points.kind == Point.TRANSFER).nonzero()[0]
     talks = talks[np.isin(job.points.step[talks], steps)]
-    rank, sends = job.rank_of(talks), np.array([*(link.sends for link in job.links), True])
+    may_send = (link.sends or (link.is_inferred and len(link.ranks) == 2) for link in job.links)
+    rank, sends = job.rank_of(talks), np.array([*may_send, True])
     return np.setdiff1d(rank, rank[sends[job.link[talks]]])
 
 

@@ -22,12 +22,12 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import orjson
 
-from rocpd.base import by_key, frozen
+from rocpd.base import Ints, by_key, frozen
 from rocpd.importers import words
 from rocpd.importers.files import TraceSource, TraceTarget
 from rocpd.importers.json_stream import Event, JsonEvents
@@ -43,11 +43,6 @@ from rocpd.schema.trace.events import (
 )
 from rocpd.schema.trace.infos import AgentInfo, KernelInfo, NodeInfo, ProcessInfo, StreamInfo
 from rocpd.schema.trace.writer import TraceWriter
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    Nanoseconds: TypeAlias = npt.NDArray[np.int64]
 
 OPERATOR, ANNOTATION = "record_param_comms", "nccl:"
 
@@ -469,7 +464,7 @@ class KinetoRows:
         """Return a time of the file in ns from 1970, or whatever its clock counts from."""
         return self._base + round(microseconds * 1000)
 
-    def _times(self, events: Sequence[Event]) -> tuple[Nanoseconds, Nanoseconds]:
+    def _times(self, events: Sequence[Event]) -> tuple[Ints, Ints]:
         """Return when events start and end.
 
         Raises:
@@ -653,7 +648,7 @@ def _left(names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(name for name in names if name not in _IN_COLUMNS)
 
 
-def _nanoseconds(microseconds: Sequence[Any]) -> Nanoseconds:
+def _nanoseconds(microseconds: Sequence[Any]) -> Ints:
     """Return times [us] in ns, rounded."""
     times = np.array(microseconds)
     if times.dtype.kind in "if" and np.abs(times).max() < _EXACT:
@@ -661,7 +656,7 @@ def _nanoseconds(microseconds: Sequence[Any]) -> Nanoseconds:
     return np.array([round(time * 1000) for time in microseconds], np.int64)
 
 
-def _later(times: Nanoseconds, by: int | Nanoseconds) -> Nanoseconds:
+def _later(times: Ints, by: int | Ints) -> Ints:
     """Return times plus a duration of at least 0 [ns]; numpy itself would begin anew at the least number.
 
     Raises:
@@ -680,7 +675,7 @@ def _sizes(sizes: Any) -> Sequence[int]:
 def _recorded(arguments: Mapping[str, Any]) -> _Recorded:
     """Return the arguments of an operator: type, name and text of each."""
     return [
-        ("int" if isinstance(value, int) else "", name, value if isinstance(value, str) else _json(value))
+        ("int" if isinstance(value, int) else "", name, _text(value))
         for name, value in arguments.items()
         if name not in _IN_COLUMNS
     ]

@@ -467,12 +467,11 @@ class Changing:
     def long_waits(self, least: int) -> list[Change]:
         """Return the changes that take away calls in which a rank waits at least so long for operations [ns]."""
         points, edges, waited = self.job.points, self.job.edges, np.zeros(len(self.job.points), np.int64)
-        waits = np.zeros(len(points), bool)
-        waits[_synchronised(edges)[1]] = True
         program = (edges.kind == Edge.PROGRAM).nonzero()[0]
-        program = program[waits[edges.target(program)]]
         calls = edges.target(program)
-        waited[calls] = points.time[calls] - points.work[calls] - points.time[edges.source[program]]
+        waits = np.isin(calls, _synchronised(edges)[1])
+        calls, before = calls[waits], edges.source[program[waits]]
+        waited[calls] = points.time[calls] - points.work[calls] - points.time[before]
         return self._long_calls(waited, least)
 
     def _long_calls(self, time: Ints, least: int) -> list[Change]:

@@ -154,9 +154,10 @@ class Replays:
         """
         least = _COSTS * self.blaming.step_ns
         for change in self._exact.long_waits(round(least * len(self.steps))):
-            without = self._step(self._exact.applied([change]).replay())
-            if change not in causes and self.blaming.step_ns - without >= least:
-                yield change
+            if change not in causes:
+                regained = self.blaming.step_ns - self._step(self._exact.applied([change]).replay())
+                if regained >= least:
+                    yield change
 
     def tried(self, course: Stages) -> list[Prediction]:
         """Return the gain of each cause alone, the largest first; then of parts and waits; the last is all causes.

@@ -73,6 +73,15 @@ def test_a_rank_computes_as_much_longer_as_it_does_though_stages_differ_in_kerne
     assert longer == pytest.approx(20, abs=2)
 
 
+def test_no_healthy_stage_computes_longer_where_calls_do_not_say_who_sends(tmp_path: Path) -> None:
+    """Two ranks of a stage are inferred to communicate; they are no peers of a stage whose kernels are others."""
+    job = JobOptions(tmp_path, ranks=8, pp=4, steps=10, seed=701_428, rccl="none", plant="slow-link=2.5")
+    with rocpd.connect(simulate(job)) as session:
+        texts = [each.text for each in session.summary("overview").findings if each.rule == "comm.straggler"]
+    assert texts
+    assert not [text for text in texts if "computes" in text]
+
+
 def _said(layout: str, rccl: str, plant: str, seed: int, folder: Path) -> str:
     """Return what the first screen says of a job: `named`, `another` rank, host or link, `unknown`, or `nobody`."""
     options: dict[str, Any] = {

@@ -276,7 +276,7 @@ DEFINITIONS = {
     "blamed 16": "3c37ef6b5fee",
     "budget 3": "bb3f09024fdd",
     "busy 1": "15a0ea5b27c3",
-    "call trees 2": "8a44f864bef4",
+    "call trees 3": "ec970e762b08",
     "callers 2": "abf749017db0",
     "channels 2": "f3de2829168a",
     "checked 3": "a07c9ccfabf9",

@@ -10,6 +10,7 @@ import pytest
 from rocpd.base import Ints
 from rocpd.facts.rank import By, Options
 from rocpd.facts.regions import Nesting, nest_times
+from rocpd.federate.select.filters import Filters
 from rocpd.summary.host.calls import folded, speedscope
 from rocpd.summary.reading import Reading
 from rocpd.table.palette import Screen
@@ -80,6 +81,27 @@ def test_threads_and_ranks(open_job: OpenJob) -> None:
     assert cells(session, "calls", "depth name calls cpu_ns") == [(0, "step", 1, 20), (0, "f", 2, 13)]
     assert cells(session, "calls", "rank thread name", "rank") == [(0, 5, "f"), (0, 6, "step"), (1, 5, "f")]
     assert cells(session, "calls", "hostname name cpu_ns", "host")[-1] == ("node1", "f", 3)
+
+
+def test_steps_and_calls_are_one_row(open_job: OpenJob) -> None:
+    """Markers differ in the number of the step: a name that stands for one text is that text."""
+
+    def rank(number: int, steps: range) -> TraceBuilder:
+        trace = TraceBuilder(number)
+        for step in steps:
+            at = 100 * step
+            trace.region("roctxRangePushA", at, at + 50, message=f"step {step}")
+            trace.region("roctxRangePushA", at + 10, at + 20, message=f"step {step} of layer 7")
+            trace.region("roctxRangePushA", at + 30, at + 35, message=f"aten::mm, seq = {step}")
+            trace.region("step 4", at + 60, at + 62)  # a function
+        return trace
+
+    inner = [(1, "step # of layer 7", 3, 30), (1, "aten::mm", 3, 15)]
+    session = open_job(rank(0, range(1, 3)), rank(1, range(2, 3)))
+    assert cells(session, "calls", "depth name calls cpu_ns") == [(0, "step #", 3, 150), *inner, (0, "step 4", 3, 6)]
+    assert ("step #", 3) in cells(session, "functions", "name calls")
+    second = session.where(Filters(ranks="1"))
+    assert cells(second, "calls", "name")[:2] == ["step 2", "step 2 of layer 7"]
 
 
 def test_folded_and_speedscope(open_job: OpenJob) -> None:

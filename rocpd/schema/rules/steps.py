@@ -30,6 +30,7 @@ STEP_MARKER = (
 _CALL = re.compile(r"(?s), (?:seq|op_id) = \d.*")
 """The text that PyTorch's `emit_nvtx` adds to each name: the number of the call, and more with `record_shapes`."""
 
+_STEP_NUMBER = re.compile(r"(?i)((?:step|iteration|iter|cycle|batch|epoch)[\s_#:=.-]*)\d+")
 _EPOCH = re.compile(r"(?i)epoch")
 _DIGITS = re.compile(r"\d+")
 
@@ -67,6 +68,21 @@ def folded(text: str) -> str:
     ('step #', 'layer # backward', 'aten::mm')
     """
     return _DIGITS.sub("#", _CALL.sub("", text))
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def of_all_steps(text: str, pattern: re.Pattern[str]) -> str:
+    """Return the text of a marker with # for the number of a step or call, the same for what each step does.
+
+    >>> texts = "ProfilerStep#16", "begin of step 7", "step 7 layer 2", "layer 2", "aten::mm, seq = 7", "tick 8"
+    >>> [of_all_steps(text, re.compile("tick")) for text in texts]
+    ['ProfilerStep##', 'begin of step #', 'step # layer 2', 'layer 2', 'aten::mm', 'tick #']
+
+    Args:
+        text: text of a marker.
+        pattern: pattern of the texts of steps; all numbers in them are numbers of steps.
+    """
+    return folded(text) if pattern.search(text) else _STEP_NUMBER.sub(r"\1#", _CALL.sub("", text))
 
 
 def find_steps(ranges: Sequence[MarkerRange], pattern: re.Pattern[str]) -> list[MarkedStep]:

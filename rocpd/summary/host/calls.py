@@ -6,7 +6,8 @@ GPU time of no known agent or stream. By name, a function that runs inside itsel
 
 A range is inside the latest-started range that contains all of it. So ranges that only touch are neighbours, a range
 without length belongs to the range open around it, of equal ranges the one with the lower correlation id is outside,
-and two ranges of which neither contains the other stand side by side: each keeps its own time.
+and two ranges of which neither contains the other stand side by side: each keeps its own time. Markers that differ only
+in the number of their step or call have one name, with # for the number: a thousand steps are one row.
 """
 
 from __future__ import annotations
@@ -26,15 +27,17 @@ from rocpd.base import NULL, Ints, Row, by_key
 from rocpd.base.texts import visible
 from rocpd.base.version import __version__
 from rocpd.chart.model import FlameFrame, Flames
-from rocpd.facts.columns import Names, different, grouped, numbered
+from rocpd.facts.columns import Names, different, distinct, grouped, numbered
 from rocpd.facts.operations import OperationNames, read_ops
 from rocpd.facts.rank import LANES, By, Key, RankReading
 from rocpd.facts.regions import RankRegions, depths, frame_of, nest_times, own_times, read_regions
 from rocpd.facts.spread import total
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import Fact
+from rocpd.schema.rules.categories import is_marker
 from rocpd.schema.rules.launch import launching_regions
 from rocpd.schema.rules.steps import folded as folded_text
+from rocpd.schema.rules.steps import is_step, of_all_steps
 from rocpd.summary.grouping import Sums, in_order, merge, nothing, order_of, percent
 from rocpd.summary.host.stacks import GPU, TIME, all_stacks, read_stacks_of
 from rocpd.summary.reading import DIVISIONS, RANK, Reading, Tables
@@ -49,7 +52,7 @@ TABLES = by_name(
         Field("node", "", "number of the row's path, from 1", True),
         Field("parent", "", "node that it runs in, NULL at the top", True),
         Field("depth", "", "how many regions are around it"),
-        Field("name", "", "function or message of the marker"),
+        Field("name", "", "function, or message of the marker with # for the number of its step or call"),
         Field("calls", "", "regions with this path; NULL, as CPU time, on an agent or stream"),
         Field("cpu_ns", "ns", "their time, regions inside included"),
         Field("cpu_self_ns", "ns", "their time outside of regions inside"),
@@ -61,7 +64,7 @@ TABLES = by_name(
     table_of(
         "functions",
         "Calls and ranges by name; the one with most time of its own first.",
-        Field("name", "", "function or message of the marker"),
+        Field("name", "", "function, or message of the marker with # for the number of its step or call"),
         Field("calls", "", "regions of this name; NULL, as CPU time, on an agent or stream"),
         Field("cpu_ns", "ns", "their time, regions inside included; inside a region of the same name once"),
         Field("cpu_self_ns", "ns", "their time outside of regions inside"),
@@ -151,7 +154,7 @@ def calls(reading: Reading) -> Tables:
         yield from functions(reading, "calls")
         return
     yield (answers := reading.each(_read_trees, _TREES).adding(_all_grown))
-    names, trees, *_ = grown(reading, answers)
+    _, names, trees, *_ = grown(reading, answers)
     front = (RANK, THREAD) if reading.by is By.RANK else DIVISIONS[reading.by]
     rows = (row for key, tree in in_order(trees) for row in _rows(key, tree, names, is_lane(reading, key)))
     yield Summary(TABLES["calls"], (*front, *TABLES["calls"].fields), rows, tree=True)
@@ -178,9 +181,18 @@ def grown(reading: Reading, answers: Iterable[tuple[Rank, RankTrees]]) -> RankTr
 
 
 class RankTrees(NamedTuple):
-    """The answer of one rank: names, trees by division, number of operations, and of those that no region launched."""
+    """The answer of one rank.
+
+    Args:
+        names: names in the trees, with # for numbers of steps.
+        texts: what each name stands for: one recorded text, or the name where texts differ.
+        trees: trees by division.
+        operations: number of operations.
+        unlinked: number of those that no region launched.
+    """
 
     names: list[str | None]
+    texts: list[str | None]
     trees: dict[Key, CallTree]
     operations: int
     unlinked: int
@@ -189,20 +201,34 @@ class RankTrees(NamedTuple):
 def _all_grown(ranks: Sequence[RankTrees]) -> RankTrees:
     """Return the trees of several ranks as one answer."""
     names = Names()
+    texts: list[str | None] = []
     trees: dict[Key, CallTree] = {}
     for rank in ranks:
         codes = names.adopt(rank.names)
+        _join(texts, names.texts, codes, rank.texts)
         for key, tree in rank.trees.items():
             trees.setdefault(key, CallTree()).graft(tree, codes)
-    return RankTrees(names.texts, trees, sum(rank.operations for rank in ranks), sum(rank.unlinked for rank in ranks))
+    operations, unlinked = sum(rank.operations for rank in ranks), sum(rank.unlinked for rank in ranks)
+    return RankTrees(names.texts, texts, trees, operations, unlinked)
 
 
-_TREES = Fact("call trees", 2, (RankTrees, CallTree))
+def _join(
+    texts: list[str | None], names: Sequence[str | None], codes: Iterable[int], others: Iterable[str | None]
+) -> None:
+    """Add other texts with the numbers of their names: of a name with several texts its own remains."""
+    for code, text in zip(codes, others, strict=True):
+        if code == len(texts):
+            texts.append(text)
+        elif texts[code] != text:
+            texts[code] = names[code]
+
+
+_TREES = Fact("call trees", 3, (RankTrees, CallTree))
 
 
 def _read_trees(reading: RankReading) -> RankTrees:
     """Return the trees of one rank: of all regions, and for each agent or stream of the regions that launched there."""
-    regions, names = read_regions(reading)
+    regions, names, texts = _without_numbers(reading, *read_regions(reading))
     ops = read_ops(reading, OperationNames(), stacks=True)
     launcher = launching_regions(regions.stack, regions.start, regions.end, ops.stack)
     lane = np.where(launcher >= 0, ops.lane(reading.options.by), NULL)
@@ -220,7 +246,22 @@ def _read_trees(reading: RankReading) -> RankTrees:
                 launched[int(rows[region])] += time
             if number != NULL:
                 trees[reading.key(number)] = tree.launching(launched)
-    return RankTrees(names.texts, trees, len(ops), int((launcher < 0).sum()))
+    return RankTrees(names, texts, trees, len(ops), int((launcher < 0).sum()))
+
+
+def _without_numbers(
+    reading: RankReading, regions: RankRegions, names: Names
+) -> tuple[RankRegions, list[str | None], list[str | None]]:
+    """Return regions whose markers have one name in all steps; these names, and the texts as in `RankTrees`."""
+    pattern, of_steps = is_step(reading.options.step_marker), Names()
+    markers = regions.name[np.array([is_marker(text or "") for text in names.texts], bool)[regions.category]]
+    texts = [*names.texts]
+    for code in distinct(markers).tolist():
+        if text := texts[code]:
+            texts[code] = of_all_steps(text, pattern)
+    codes, shown = of_steps.adopt(texts), list[str | None]()
+    _join(shown, of_steps.texts, codes, names.texts)
+    return regions._replace(name=np.array(codes, np.int64)[regions.name]), of_steps.texts, shown
 
 
 def _grown(reading: RankReading, regions: RankRegions, gpu: Ints) -> tuple[dict[Key, CallTree], Ints]:
@@ -286,7 +327,7 @@ def functions(reading: Reading, name: str = "functions") -> Tables:
         RocpdError: there are no regions.
     """
     yield (answers := reading.each(_read_trees, _TREES).adding(_all_grown))
-    names, trees, *_ = grown(reading, answers)
+    _, names, trees, *_ = grown(reading, answers)
     sums: dict[Key, dict[int, Sums]] = {}
     lanes: dict[Key, bool] = {}
     for key, tree in trees.items():
@@ -489,7 +530,7 @@ def _profiles_of_calls(reading: Reading) -> Iterator[FlameProfile]:
     Raises:
         RocpdError: there are no regions.
     """
-    names, trees, *_ = grown(reading, reading.each(_read_trees, _TREES))
+    _, names, trees, *_ = grown(reading, reading.each(_read_trees, _TREES))
     for key, tree in in_order(trees):
         paths: dict[int, list[str]] = {-1: []}
         for row, (above, name) in enumerate(tree.paths):

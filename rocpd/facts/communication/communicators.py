@@ -50,8 +50,8 @@ WHERE R.name_id IN (SELECT id FROM rocpd_string WHERE string GLOB 'nccl*' OR str
 ORDER BY R.start, R.id"""
 _NAMES = ", ".join(f"'{name}'" for name in ARGUMENTS)
 _ARGS = f"""
-SELECT event_id, name, value FROM rocpd_arg
-WHERE event_id IN (SELECT value FROM json_each(?)) AND name IN ({_NAMES})"""
+SELECT event_id, group_concat(name || char(31) || COALESCE(value, ''), char(30)) FROM rocpd_arg
+WHERE event_id IN (SELECT value FROM json_each(?)) AND name IN ({_NAMES}) GROUP BY event_id"""
 _FUNCTION = re.compile("nccl[A-Z]")  # of RCCL; ranges of PyTorch have other names, and name it in an argument
 _ORDER = """
 SELECT id, dispatch_id FROM rocpd_kernel_dispatch WHERE id IN (SELECT value FROM json_each(?))"""
@@ -267,15 +267,13 @@ def _launched_by(running: Sequence[tuple[RcclCall, ...]]) -> LaunchedBy:
 
 def _arguments(reader: RankReader, events: Sequence[int]) -> dict[int, Mapping[str, str]]:
     """Return event -> arguments by name; equal ones are the same object, so that results for it are found again."""
-    pairs = by_key(
-        (event, (name, value if value.__class__ is str else as_text(value) or ""))
-        for event, name, value in reader.rows(_ARGS, (json.dumps(events),))
-    )
-    known: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
+    known: dict[object, dict[str, str]] = {}
     of_events: dict[int, Mapping[str, str]] = {}
-    for event, of_event in pairs.items():
-        key = tuple(of_event)
-        of_events[event] = known.get(key) or known.setdefault(key, dict(of_event))
+    for event, pairs in reader.rows(_ARGS, (json.dumps(events),)):
+        if pairs not in known:
+            named = (pair.partition("\x1f") for pair in (as_text(pairs) or "").split("\x1e"))
+            known[pairs] = {name: value for name, _, value in named}
+        of_events[event] = known[pairs]
     return of_events
 
 

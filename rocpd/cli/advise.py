@@ -17,7 +17,7 @@ from rocpd.base.option import Heading, declare, options_of, plain, spelt
 from rocpd.base.texts import as_data
 from rocpd.cli import tables
 from rocpd.cli.commands import Asked, also_takes
-from rocpd.cli.diagnostics import clear_bars, index_hint, job_text, note, progress, report_written
+from rocpd.cli.diagnostics import clear_bars, job_text, note, progress, report_written
 from rocpd.cli.options import Execution, Inputs, SelectionOptions, TableOptions
 from rocpd.cli.terminal import screen_of
 from rocpd.facts.rank import Options
@@ -80,7 +80,6 @@ def advise(
     name, path = tables.form_and_path(chosen.format, output, {name: form.ending for name, form in FORMS.items()})
     with (
         selection.connect(inputs, execution, has_analyses=True) as session,
-        index_hint(session.lacks_index),
         progress(f"advice on {job_text(session)}", "") as report,
     ):
         words = shlex.join(inputs.paths) if len(inputs.paths) <= _FEW else None
@@ -229,7 +228,6 @@ def report(
     base = _base(chosen, inputs, selection, execution, given) if chosen.base else None
     with (
         selection.connect(inputs, execution, has_analyses=True) as session,
-        index_hint(session.lacks_index),
         progress(f"report on {job_text(session)}", "") as bar,
     ):
         paths = _seen_from(chosen.path.parent, inputs.paths)

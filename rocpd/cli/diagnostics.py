@@ -19,7 +19,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TextIO
 
 import typer
 from typer._click.exceptions import NoSuchOption
@@ -482,31 +482,16 @@ def _as_usage_error(error: typer.TyperException) -> UsageError:
 LONG_S = 3.0
 """Time after which an index is worth mentioning."""
 
-Item = TypeVar("Item")
-
 
 @contextlib.contextmanager
 def index_hint(lacks_index: Callable[[], bool]) -> Iterator[None]:
-    """Mention `rocpd index` if a block took long.
+    """Mention `rocpd index` if statements took long; of analyses the first one keeps what the next one needs.
 
     Args:
-        lacks_index: whether an index would have made the block quick; called only if it took long.
+        lacks_index: whether an index would have made them quick; called only if they took long.
     """
     start = time.monotonic()
     yield
-    _mention(time.monotonic() - start, lacks_index)
-
-
-def timed(items: Iterator[Item], lacks_index: Callable[[], bool]) -> Iterator[Item]:
-    """Yield items, then mention `rocpd index` if making them took long; their use, such as paging, does not count."""
-    seconds, start = 0.0, time.monotonic()
-    for item in items:
-        seconds += time.monotonic() - start
-        yield item
-        start = time.monotonic()
-    _mention(seconds + time.monotonic() - start, lacks_index)
-
-
-def _mention(seconds: float, lacks_index: Callable[[], bool]) -> None:
+    seconds = time.monotonic() - start
     if seconds > LONG_S and lacks_index():
         note(f"this took {seconds:.0f} s; after `rocpd index` of these files it may take a tenth")

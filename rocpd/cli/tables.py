@@ -19,7 +19,7 @@ from rocpd.base.boundary import as_far_as_made
 from rocpd.base.option import Heading, Option, plain
 from rocpd.base.output import Destination, check_free, complete_or_nothing
 from rocpd.base.texts import as_data, visible
-from rocpd.cli.diagnostics import clear_bars, job_text, note, progress, report_written, standard_output, timed
+from rocpd.cli.diagnostics import clear_bars, job_text, note, progress, report_written, standard_output
 from rocpd.cli.options import OutputOptions, TableOptions
 from rocpd.cli.terminal import page, screen_of
 from rocpd.summary.findings import JOB, Finding, Verdict
@@ -178,7 +178,7 @@ def run_analyses(session: Session, names: Sequence[str], options: Options) -> tu
     from rocpd.summary.run import planned
 
     plan = planned(names)
-    answered = timed(_tables(session, plan, options), session.lacks_index)
+    answered = _tables(session, plan, options)
     return answered, [table for wanted in plan.values() for table in sorted(wanted)]
 
 
@@ -232,7 +232,7 @@ def amds_tables(session: Session, options: SummaryOptions) -> tuple[list[Summary
 
     session.note_runs()
     with progress("summary", "") as report:
-        summaries = list(timed(summarize(session, options, report), session.lacks_index))
+        summaries = list(summarize(session, options, report))
     if not summaries:
         raise RocpdError("nothing to summarise: no kernels, copies, allocations or regions in the inputs")
     return summaries, [summary.name for summary in summaries]

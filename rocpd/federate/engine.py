@@ -92,16 +92,12 @@ class Engine:
             steps = itertools.chain(steps, [("but", "the index", "no file is read: the index answers for the ranks")])
         return Rows(("step", "where", "sql"), steps)
 
-    def lacks_index(self, sql: str | None) -> bool:
-        """Whether an index, had there been one, might have answered in place of the ranks of a large job.
-
-        Args:
-            sql: the statement; None: an analysis.
-        """
+    def lacks_index(self, sql: str) -> bool:
+        """Whether an index, had there been one, might have answered in place of the ranks of a large job."""
         index = self._files.index
         if index is None or self._size < self._files.limits.small_bytes or not index.why_not:
             return False
-        return sql is None or self.plan(sql, None).strategy is not Strategy.ATTACHED
+        return self.plan(sql, None).strategy is not Strategy.ATTACHED
 
     def plan(self, sql: str, parameters: Parameters) -> Plan:
         """Return the plan by which a statement can run over the ranks."""

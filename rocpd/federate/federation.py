@@ -340,8 +340,8 @@ class Federation:
         self.job.files.check_open()
         return Result(lambda: self._engine.explain(sql, parameters))
 
-    def lacks_index(self, sql: str | None = None) -> bool:
-        """Whether a statement (None: an analysis) that took long might take little time after `rocpd index`."""
+    def lacks_index(self, sql: str) -> bool:
+        """Whether a statement that took long might take little time after `rocpd index`."""
         return self._engine.lacks_index(sql)
 
     def cursor(self) -> SessionCursor:

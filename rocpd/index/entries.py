@@ -24,15 +24,9 @@ FORMAT = 3
 """Part of the name of every entry: raise it when the written content changes."""
 
 VIEWS = (
-    "kernels",
-    "regions",
-    "memory_copies",
-    "memory_allocations",
-    "scratch_memory",
-    "graph_launches",
-    "samples",
+    "kernels", "regions", "memory_copies", "memory_allocations", "scratch_memory", "graph_launches", "samples",
     "pmc_events",
-)
+)  # fmt: skip
 """The stored views: those of events. Other views are small, or read these."""
 
 

@@ -109,116 +109,46 @@ def replace_relations(select: str, others: Mapping[str, str]) -> str:
 
 
 REFERENCE_TABLES: tuple[str, ...] = (
-    "rocpd_metadata",
-    "rocpd_string",
-    "rocpd_info_node",
-    "rocpd_info_process",
-    "rocpd_info_thread",
-    "rocpd_info_agent",
-    "rocpd_info_queue",
-    "rocpd_info_stream",
-    "rocpd_info_pmc",
-    "rocpd_info_code_object",
-    "rocpd_info_kernel_symbol",
+    "rocpd_metadata", "rocpd_string", "rocpd_info_node", "rocpd_info_process", "rocpd_info_thread", "rocpd_info_agent",
+    "rocpd_info_queue", "rocpd_info_stream", "rocpd_info_pmc", "rocpd_info_code_object", "rocpd_info_kernel_symbol",
     "rocpd_track",
-)
+)  # fmt: skip
 """Tables whose rows events refer to by id: far fewer rows than events."""
 
 OPTIONAL_TABLES: tuple[str, ...] = (
-    "rocpd_gpu_pc_sample",
-    "rocpd_disassembly_data",
-    "rocpd_pc_sampling",
-    "rocpd_memory_access",
-    "rocpd_basic_block",
-    "rocpd_memory_page",
-    "rocpd_memory_message",
-)
+    "rocpd_gpu_pc_sample", "rocpd_disassembly_data", "rocpd_pc_sampling",
+    "rocpd_memory_access", "rocpd_basic_block", "rocpd_memory_page", "rocpd_memory_message",
+)  # fmt: skip
 """Tables about the inside of kernels, in no released schema version: a file has such a table only if it has rows."""
 
 TABLES: tuple[str, ...] = (
     *REFERENCE_TABLES,
-    "rocpd_event",
-    "rocpd_arg",
-    "rocpd_pmc_event",
-    "rocpd_region",
-    "rocpd_sample",
-    "rocpd_kernel_dispatch",
-    "rocpd_memory_copy",
-    "rocpd_memory_allocate",
-    "rocpd_graph_launch",
+    "rocpd_event", "rocpd_arg", "rocpd_pmc_event", "rocpd_region", "rocpd_sample",
+    "rocpd_kernel_dispatch", "rocpd_memory_copy", "rocpd_memory_allocate", "rocpd_graph_launch",
     *OPTIONAL_TABLES,
-)
+)  # fmt: skip
 """All tables, in an order that satisfies foreign keys."""
 
 RPDS: tuple[str, ...] = (
-    "rocpd_api",
-    "rocpd_kernelop",
-    "rocpd_copyop",
-    "rocpd_copyapi",
-    "rocpd_op",
-    "rocpd_api_ops",
-    "rocpd_stackframe",
-    "api",
-    "op",
-    "kernel",
-    "rocpd_kernelapi",
-    "copy",
-    "copyop",
-    "ktop",
-    "call_times",
-    "callstack_inclusive",
-    "callstack_exclusive",
-    "callstack_inclusive_name",
-    "callstack_exclusive_name",
-    "graphlaunch",
-    "graphkernel",
-    "autograd_launches",
-    "autogradkernel",
-)
+    "rocpd_api", "rocpd_kernelop", "rocpd_copyop", "rocpd_copyapi", "rocpd_op", "rocpd_api_ops", "rocpd_stackframe",
+    "api", "op", "kernel", "rocpd_kernelapi", "copy", "copyop", "ktop", "call_times",
+    "callstack_inclusive", "callstack_exclusive", "callstack_inclusive_name", "callstack_exclusive_name",
+    "graphlaunch", "graphkernel", "autograd_launches", "autogradkernel",
+)  # fmt: skip
 """Views with the names of RPD traces, for statements that were written for them."""
 
 VIEWS: tuple[str, ...] = (
-    "nodes",
-    "processes",
-    "threads",
-    "agents",
-    "rocpd_info_agents",
-    "queues",
-    "streams",
-    "code_objects",
-    "kernel_symbols",
-    "pmc_info",
-    "kernels",
-    "regions",
-    "samples",
-    "sample_regions",
-    "regions_and_samples",
-    "markers",
-    "memory_copies",
-    "memory_allocations",
-    "scratch_memory",
-    "graph_launches",
-    "events_args",
-    "region_args",
-    "stream_args",
-    "pmc_events",
-    "counters_collection",
-    "top_kernels",
-    "top",
-    "busy",
-    "kernel_summary",
-    "kernel_summary_region",
-    "memory_copy_summary",
-    "memory_allocation_summary",
-    "pc_samples_by_offset",
-    "pc_samples_by_text",
-    "pc_samples",
-    "memory_accesses",
-    "basic_blocks",
-    "memory_pages",
-    "memory_messages",
+    "nodes", "processes", "threads", "agents", "rocpd_info_agents", "queues", "streams",
+    "code_objects", "kernel_symbols", "pmc_info",
+    "kernels", "regions", "samples", "sample_regions", "regions_and_samples", "markers",
+    "memory_copies", "memory_allocations", "scratch_memory", "graph_launches",
+    "events_args", "region_args", "stream_args", "pmc_events", "counters_collection",
+    "top_kernels", "top", "busy",
+    "kernel_summary", "kernel_summary_region", "memory_copy_summary", "memory_allocation_summary",
+    "pc_samples_by_offset", "pc_samples_by_text", "pc_samples",
+    "memory_accesses", "basic_blocks", "memory_pages", "memory_messages",
     *RPDS,
-)
+)  # fmt: skip
 """All readable views; a view comes after those it reads."""
 
 UNITS = frozenset({"ns", "us", "bytes", "%", "GiB/s", "MHz"})

@@ -68,8 +68,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     load = folder / "rocpd" / "schema" / "load.py"
     load.write_text(
         load.read_text().replace(
-            '    "kernel_summary",\n',
-            '    "marks_of_a_test",\n    "time_on_queues_of_a_test",\n    "kernel_summary",\n',
+            '    "kernel_summary", ',
+            '    "marks_of_a_test", "time_on_queues_of_a_test",\n    "kernel_summary", ',
         )
     )
     for number in range(2):

@@ -38,21 +38,10 @@ CODED_TEXT = pa.dictionary(pa.int32(), pa.string())
 """Texts that repeat: each text once, and its number per row."""
 
 VIEWS = (
-    "processes",
-    "threads",
-    "code_objects",
-    "kernel_symbols",
-    "pmc_info",
-    "kernels",
-    "regions",
-    "samples",
-    "markers",
-    "memory_copies",
-    "memory_allocations",
-    "graph_launches",
-    "events_args",
-    "pmc_events",
-)
+    "processes", "threads", "code_objects", "kernel_symbols", "pmc_info",
+    "kernels", "regions", "samples", "markers", "memory_copies", "memory_allocations", "graph_launches",
+    "events_args", "pmc_events",
+)  # fmt: skip
 """The default views: each event once, and markers again by their message."""
 
 _HOST = ViewColumn("hostname", "host of the rank", "", Kind.TEXT, "")

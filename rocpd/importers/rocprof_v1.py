@@ -15,6 +15,7 @@ from typing import Any
 from rocpd.importers.files import TraceSource, TraceTarget
 from rocpd.importers.signs import ROCPROF_COLUMNS
 from rocpd.importers.words import ONE_ROW, counter_of, gpu, write_values
+from rocpd.schema.rules.kernel_names import without_kd
 from rocpd.schema.trace.events import KernelDispatches
 from rocpd.schema.trace.infos import KernelInfo, NodeInfo, ProcessInfo
 from rocpd.schema.trace.writer import TraceWriter
@@ -30,7 +31,6 @@ _SIZES = {
 _REGISTERS = {
     "vgpr": "arch_vgpr_count", "arch_vgpr": "arch_vgpr_count", "accum_vgpr": "accum_vgpr_count", "sgpr": "sgpr_count"
 }  # fmt: skip
-_KERNEL_CODE = (" [clone .kd]", ".kd")
 
 
 def read(source: TraceSource, target: TraceTarget) -> None:
@@ -76,7 +76,7 @@ def _write(trace: TraceWriter, rows: Sequence[Mapping[str, str]], counters: Sequ
     kernels = []
     for row in rows:
         registers: dict[str, Any] = {field: _whole(row, name) for name, field in _REGISTERS.items() if name in row}
-        kernels.append(trace.register(KernelInfo(display_name=_name(row["kernelname"]), **registers)))
+        kernels.append(trace.register(KernelInfo(display_name=without_kd(row["kernelname"]), **registers)))
     sizes: dict[str, Any] = {field: [_whole(row, name) for row in rows] for name, field in _SIZES.items()}
     ran_on = [agents[_whole(row, "gpu-id")] for row in rows]
     written = trace.write(KernelDispatches(agent_id=ran_on, kernel_id=kernels, **sizes, **ONE_ROW))
@@ -98,10 +98,3 @@ def _write_counters(
             values.append((event, trace.register(counter_of(agent, name, name)), value))
     write_values(trace, values)
     return no_numbers
-
-
-def _name(text: str) -> str:
-    """Return a kernel's name without the ending of its code object."""
-    for ending in _KERNEL_CODE:
-        text = text.removesuffix(ending)
-    return text

@@ -177,22 +177,19 @@ def _refuse_two_samplers(settings: Settings) -> None:
         raise UsageError("--stacks and --python-stacks: both sample what Python does", hint)
 
 
+_PASSED_ON = (
+    "trace", "counters", "sample_hz", "smi", "python_stacks", "stacks", "stacks_wall", "stack_threads", "flush_ms",
+    "keep_env",
+)  # fmt: skip
+"""Settings whose variables are called like them, in capitals after `ROCPD_`."""
+
+
 def _variables(settings: Settings) -> dict[str, str]:
     """Return the variables for the given options; the others stay as in the environment."""
-    given = {
-        "ROCPD_FLUSH_MS": settings.flush_ms,
-        "ROCPD_SAMPLE_HZ": settings.sample_hz,
-        "ROCPD_SMI": settings.smi,
-        "ROCPD_PYTHON_STACKS": settings.python_stacks,
-        "ROCPD_STACKS": settings.stacks,
-        "ROCPD_STACKS_WALL": settings.stacks_wall,
-        "ROCPD_STACK_THREADS": settings.stack_threads,
-        "ROCPD_TRACE": settings.trace,
-        "ROCPD_COUNTERS": settings.counters,
+    given = {f"ROCPD_{name.upper()}": getattr(settings, name) for name in _PASSED_ON} | {
         "ROCPD_OVERFLOW": "drop" if settings.drop else None,
         "ROCPD_START": "0" if settings.off else None,
         "ROCPD_GROUP": "1" if settings.group else None,
-        "ROCPD_KEEP_ENV": settings.keep_env,
     }
     return {name: str(value) for name, value in given.items() if value is not None}
 

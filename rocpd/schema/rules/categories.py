@@ -116,18 +116,10 @@ def domain_of(category: str | None) -> str:
 
 
 _TRACE_CATEGORIES = {
-    "HIP": "hip_api",
-    "HSA": "hsa_api",
+    **{name: f"{name.lower()}_api" for name in ("HIP", "HSA", "RCCL", "ROCDECODE", "ROCJPEG", "ROCSHMEM", "HIPFILE")},
     "MARKERS": "marker_api",
-    "RCCL": "rccl_api",
-    "ROCDECODE": "rocdecode_api",
-    "ROCJPEG": "rocjpeg_api",
-    "ROCSHMEM": "rocshmem_api",
-    "HIPFILE": "hipfile_api",
     "OMPT": "openmp",
-    "KERNELS": "kernel_dispatch",
-    "MEMORY_COPIES": "memory_copy",
-    "MEMORY_ALLOCATIONS": "memory_allocation",
+    **{plural: singular.lower() for singular, plural in _SINGULAR.items()},
     "SCRATCH_MEMORY": "scratch_memory",
 }
 """Domain -> the category that AMD's traces give its events."""

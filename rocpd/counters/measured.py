@@ -9,7 +9,7 @@ if they fit, as ratios between two runs are meaningless. Reads no file.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 
 import numpy as np
@@ -53,6 +53,21 @@ class CounterRows:
         return CounterRows(rows[kept], self.values[kept])
 
 
+def recorded_name(name: str, counters: Container[str]) -> str | None:
+    """Return the counter of a pass that has a name in formulas; None if it has none.
+
+    >>> recorded_name("TCC_HIT_sum", {"TCC_HIT"}), recorded_name("ACC(SQ_LEVEL_WAVES)", {"SQ_LEVEL_WAVES_ACCUM"})
+    ('TCC_HIT', 'SQ_LEVEL_WAVES_ACCUM')
+    >>> recorded_name("ACC(SQ_LEVEL_WAVES)", {ACCUMULATOR, "SQ_LEVEL_WAVES"}), recorded_name("ACC(X)", {ACCUMULATOR})
+    ('SQ_ACCUM_PREV_HIRES', None)
+    """
+    possible = [name, name.removesuffix("_sum")]
+    if name.startswith("ACC("):
+        level = name[4:-1]
+        possible = [f"{level}_ACCUM", *([ACCUMULATOR] if level in counters else [])]
+    return next((known for known in possible if known in counters), None)
+
+
 @frozen
 class Pass:
     """One run of the program.
@@ -68,12 +83,9 @@ class Pass:
     collected: int = 0
 
     def find(self, name: str) -> CounterRows | None:
-        """Return a counter by its name in formulas: X_sum is X; `ACC(X)` is the accumulated sum of X."""
-        if name.startswith("ACC("):
-            level = name[4:-1]
-            known = self.counters.get(f"{level}_ACCUM")
-            return known or (self.counters.get(ACCUMULATOR) if level in self.counters else None)
-        return self.counters.get(name) or self.counters.get(name.removesuffix("_sum"))
+        """Return a counter by its name in formulas."""
+        known = recorded_name(name, self.counters)
+        return self.counters[known] if known else None
 
 
 @frozen
@@ -212,14 +224,18 @@ class CollectingRun:
         return f"--pmc {' '.join(self.counters)}"
 
 
-def collecting_runs(metrics: Iterable[Iterable[str]]) -> list[CollectingRun]:
+def collecting_runs(metrics: Iterable[Sequence[str]], known: Container[str] = ()) -> list[CollectingRun]:
     """Return the runs that collect the counters of metrics, given by their names in formulas.
+
+    Metrics whose counters are all known need no run.
 
     >>> [run.line for run in collecting_runs([["TCC_HIT_sum", "TCC_MISS_sum"], ["ACC(SQ_LEVEL_WAVES)"]])]
     ['--pmc GRBM_GUI_ACTIVE TCC_HIT_sum TCC_MISS_sum SQ_ACCUM_PREV_HIRES SQ_LEVEL_WAVES']
     """
     runs: list[CollectingRun] = []
     for needed in metrics:
+        if all(recorded_name(name, known) for name in needed):
+            continue
         together = tuple(dict.fromkeys(name for part in needed for name in _collected(part)))
         for names in (together,) if CollectingRun().with_counters(together) else map(_collected, needed):
             _place(runs, names)

@@ -487,16 +487,9 @@ def _to_collect(covered: _Covered) -> Iterator[Row]:
             continue
         names = {counter for counter, other in covered if other == kind}
         for panel in PANELS:
-            lacking = (_counters(known, metric) for _, metric in known.panel(panel))
-            runs = collecting_runs(counters for counters in lacking if not all(_has(names, name) for name in counters))
+            runs = collecting_runs([_counters(known, metric) for _, metric in known.panel(panel)], names)
             yield from ((panel, kind, number, run.line) for number, run in enumerate(runs, 1))
 
 
 def _counters(known: Architecture, metric: CounterMetric) -> list[str]:
     return [name for name in needs(metric.value, terms_of(known)) if is_counter(name)]
-
-
-def _has(names: set[str], name: str) -> bool:
-    if name.startswith("ACC("):
-        return f"{name[4:-1]}_ACCUM" in names or {"SQ_ACCUM_PREV_HIRES", name[4:-1]} <= names
-    return name in names or name.removesuffix("_sum") in names

@@ -126,17 +126,14 @@ class CsvRows:
     Args:
         trace: the file.
         process: its files.
-
-    Attributes:
-        lost: data that the files lack -> its number.
+        lost: counts data without a place in the file.
     """
 
-    def __init__(self, trace: TraceWriter, process: CsvProcess) -> None:
-        self._trace, self._process = trace, process
+    def __init__(self, trace: TraceWriter, process: CsvProcess, lost: Counter[str]) -> None:
+        self._trace, self._process, self._lost = trace, process, lost
         self._by_type: dict[tuple[str, int], int] = {}
         self._kernels: dict[int, str] = {}
         self._events: dict[int, int] = {}  # dispatch id -> event
-        self.lost: Counter[str] = Counter()
 
     def write(self) -> None:
         """Write everything."""
@@ -150,10 +147,10 @@ class CsvRows:
                 write(batch)
         for kind, method in signs.PC_SAMPLES.items():
             for batch in self._batches(kind):
-                self.lost["lines of CSV files that are cut or damaged"] += _write_samples(self._trace, method, batch)
+                self._lost["lines of CSV files that are cut or damaged"] += _write_samples(self._trace, method, batch)
 
     def _batches(self, *kinds: str) -> Iterator[Columns]:
-        return self._process.batches(*kinds, lost=self.lost)
+        return self._process.batches(*kinds, lost=self._lost)
 
     def _describe_agents(self) -> None:
         for batch in self._batches(signs.AGENTS):
@@ -228,7 +225,7 @@ class CsvRows:
 
     def _write_copies(self, batch: Columns) -> None:
         names = [f"MEMORY_COPY_{name.removeprefix('MEMORY_COPY_')}" for name in batch["direction"]]
-        self.lost["sizes of copies, which CSV files do not hold"] += len(names)
+        self._lost["sizes of copies, which CSV files do not hold"] += len(names)
         self._trace.write(MemoryCopies(
             **self._common(batch), name=names, size=0, stream_id=numbers(batch, "stream_id"),
             src_agent_id=self._agents(batch, "source_agent_id"),
@@ -309,10 +306,7 @@ def read(source: TraceSource, target: TraceTarget) -> None:
         pid = process.pid or number
         start, end = process.counted_from_to if is_pass else (None, None)
         with target.rank(process.guid or f"{number}-{pid}", node, ProcessInfo(pid, start=start, end=end)) as trace:
-            rows = CsvRows(trace, process)
-            rows.write()
-        for what, count in rows.lost.items():
-            target.lose(what, count)
+            CsvRows(trace, process, target.losses).write()
         source.step(number + 1, len(processes))
 
 

@@ -50,13 +50,11 @@ class RocprofRows:
     Args:
         trace: the file.
         facts: facts of the process: agents, code objects, kernels, counters, strings.
-
-    Attributes:
-        lost: kind of data without a place in a rocpd file -> its number.
+        lost: counts data without a place in the file.
     """
 
-    def __init__(self, trace: TraceWriter, facts: Record) -> None:
-        self._trace, self._facts = trace, facts
+    def __init__(self, trace: TraceWriter, facts: Record, lost: Counter[str]) -> None:
+        self._trace, self._facts, self._lost = trace, facts, lost
         strings = facts.get("strings", {})
         self._kinds = [(kind["kind"], kind["operations"]) for kind in strings.get("buffer_records", ())]
         self._messages = {record["key"]: record["value"] for record in strings.get("marker_api", ())}
@@ -65,14 +63,14 @@ class RocprofRows:
         self._has_dispatches = False
         self._is_numbered = True  # whether each dispatch so far has a number of its own
         self._pc_samples = PcSampleRows(trace, strings)
-        self.lost = Counter({"files of thread traces": len(strings.get("att_filenames") or ())})
+        self._lost["files of thread traces"] += len(strings.get("att_filenames") or ())
         self._describe()
 
     def add(self, kind: str, records: Sequence[Record]) -> None:
         """Write some records of a kind, as the file names it; those without a place in a rocpd file are counted."""
         write = _WRITERS.get(kind)
         if write is None:
-            self.lost[f"records of {kind}"] += len(records)
+            self._lost[f"records of {kind}"] += len(records)
         elif records:
             self._has_dispatches |= kind == "kernel_dispatch"
             write(self, records)
@@ -182,7 +180,7 @@ class RocprofRows:
         self._events_of |= zip(dispatches, written.events, strict=True)
 
     def _write_pc_samples(self, records: Sequence[Record]) -> None:
-        self.lost["damaged samples of program counters"] += self._pc_samples.write(records)
+        self._lost["damaged samples of program counters"] += self._pc_samples.write(records)
 
     def _write_copies(self, records: Sequence[Record]) -> None:
         _, names = self._names(records)
@@ -333,9 +331,6 @@ def read(source: TraceSource, target: TraceTarget) -> None:
                 walk = JsonWalk(stream, source.path, _HINT)
                 for process, _ in zip(processes, _processes(walk), strict=False):
                     process.read_counters(walk)
-        for process in processes:
-            for what, count in process.rows.lost.items():
-                target.lose(what, count)
 
 
 def _processes(walk: JsonWalk) -> Iterator[None]:
@@ -409,4 +404,4 @@ class _Process:
             extdata=json.dumps(metadata.get("config") or {}),
         )  # fmt: skip
         trace = self._ranks.enter_context(self._target.rank(self.key, machine, process))
-        self.rows = RocprofRows(trace, facts)
+        self.rows = RocprofRows(trace, facts, self._target.losses)

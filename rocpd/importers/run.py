@@ -204,7 +204,7 @@ def import_one(task: ImportTask, progress: Progress | None = None) -> Imported |
             return _as_damage(error, task)
     if not target.files:
         return InputError(f"{task.path}: no events in it", f"read as {task.importer.doc}")
-    return Imported(tuple(file.name for file in target.files), dict(target.losses))
+    return Imported(tuple(file.name for file in target.files), dict(+target.losses))
 
 
 @contextlib.contextmanager

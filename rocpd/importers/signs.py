@@ -47,19 +47,14 @@ class InputHead:
             return frozenset()
         try:
             opening = opening_of(self.path, _BUSY_MS)
-        except RocpdError:
-            return self._tables_in_start()
-        try:
-            with contextlib.closing(opening.connect()) as connection:
-                rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+            try:
+                with contextlib.closing(opening.connect()) as connection:
+                    rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+                    return frozenset(str(name) for (name,) in rows)
+            finally:
+                opening.discard()
         except (RocpdError, apsw.Error):
-            return self._tables_in_start()
-        finally:
-            opening.discard()
-        return frozenset(str(name) for (name,) in rows)
-
-    def _tables_in_start(self) -> frozenset[str]:
-        return frozenset(name.decode() for name in _CREATE_TABLE.findall(self.start))
+            return frozenset(name.decode() for name in _CREATE_TABLE.findall(self.start))
 
 
 def head_of(path: Path) -> InputHead:

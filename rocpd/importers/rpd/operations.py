@@ -315,7 +315,7 @@ def write_monitors(
         devices: GPUs, by monitors' numbers, whose monitors go into this file.
         lose: called with the kind of data without a place, and its number.
     """
-    known: dict[tuple[str, int, str], tuple[int, int]] = {}
+    registered = functools.cache(partial(_register, trace, tables))
     for device in devices:
         for batch in tables.in_batches(
             'SELECT deviceType, monitorType, start, "end", value FROM rocpd_monitor WHERE deviceId = ? ORDER BY id',
@@ -323,14 +323,11 @@ def write_monitors(
         ):
             rows = []
             for kind, monitor, start, end, text in batch:
-                key = (kind, device, monitor)
                 value = _real(text)
                 if value is None:
                     lose("values of monitors that are no numbers", 1)
                     continue
-                if key not in known:
-                    known[key] = _register(trace, tables, *key)
-                rows.append((*known[key], start, f'{{"end": {json.dumps(end)}}}', value))
+                rows.append((*registered(kind, device, monitor), start, f'{{"end": {json.dumps(end)}}}', value))
             if rows:
                 counters, tracks, starts, facts, values = zip(*rows, strict=True)
                 samples = trace.write(Samples(track_id=tracks, timestamp=starts, event=Events(MONITOR, extdata=facts)))

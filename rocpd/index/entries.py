@@ -20,7 +20,7 @@ from rocpd.base.identity import blake2b, seen, status_of
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.open.opening import has_open_journal, read_ranges
 
-FORMAT = 3
+FORMAT = 4
 """Part of the name of every entry: raise it when the written content changes."""
 
 VIEWS = (
@@ -134,16 +134,7 @@ def is_still(rank: Rank, state: str) -> bool:
 
 def facts_of(source: Path, views: Mapping[str, StoredView], schema: str) -> dict[str, object]:
     """Return the content of the manifest of an entry; see `IndexEntry`."""
-    stored = {
-        name: {
-            "rows": view.rows,
-            "columns": dict(view.columns),
-            "ascii": sorted(view.ascii),
-            "greatest": dict(view.greatest),
-            "by_id": view.is_by_id,
-        }
-        for name, view in views.items()
-    }
+    stored = {name: vars(view) | {"ascii": sorted(view.ascii)} for name, view in views.items()}
     return {"format": FORMAT, "source": os.fsdecode(source.absolute()), "schema": schema, "views": stored}
 
 
@@ -162,4 +153,4 @@ def _views(stored: Mapping[str, Mapping[str, object]]) -> Iterator[tuple[str, St
         if not (isinstance(greatest, dict) and all(type(most) is int and most >= 0 for most in greatest.values())):
             raise TypeError(name)
         kinds = {column: _KINDS[kind] for column, kind in columns.items()}
-        yield name, StoredView(rows, kinds, frozenset(ascii_columns), greatest, is_by_id=view["by_id"] is True)
+        yield name, StoredView(rows, kinds, frozenset(ascii_columns), greatest, is_by_id=view["is_by_id"] is True)

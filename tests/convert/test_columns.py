@@ -47,7 +47,7 @@ def _compare(session: rocpd.Session, view: str) -> None:
     columns = ", ".join(f'"{name}"' for name in names)
     for rank in session.ranks:
         damaged = Counter[str]()
-        batches = record_batches(ReferenceTables(session.reader(rank.number)), view, damaged)
+        batches = record_batches(ReferenceTables(session.reader(rank.number)), view, damaged, schema_of(view))
         written = [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
         wanted = session.execute(f"SELECT {columns} FROM {view} WHERE rank = {rank.number}").fetchall()
         assert sorted(map(repr, written)) == sorted(map(repr, wanted))

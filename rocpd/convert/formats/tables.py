@@ -83,7 +83,7 @@ def _field(column: ViewColumn) -> pa.Field:
 
 
 def record_batches(
-    references: ReferenceTables, view: str, damaged: Counter[str], with_rank: bool = False
+    references: ReferenceTables, view: str, damaged: Counter[str], schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a view of one rank in row order.
 
@@ -91,9 +91,9 @@ def record_batches(
         references: the reference tables of the rank.
         view: name of the view.
         damaged: gets the number of cells that should be numbers and are not, by column.
-        with_rank: whether rows end with the number of the rank.
+        schema: the columns, as from `schema_of`; texts may be plain.
     """
-    schema, rank = schema_of(view, with_rank), references.reader.rank
+    rank = references.reader.rank
     for columns, count in _columns(references, view, damaged):
         columns["rank"] = np.full(count, rank.number)
         if "hostname" not in columns:
@@ -159,7 +159,7 @@ def _write_views(part: RankPart, reader: RankReader) -> Counter[str]:
     damaged, references = Counter[str](), ReferenceTables(reader)
     part.path.mkdir()
     for view in part.options.views or VIEWS:
-        batches = record_batches(references, view, damaged, part.options.with_rank)
+        batches = record_batches(references, view, damaged, schema_of(view, part.options.with_rank))
         _write_file(part.path / f"{view}.parquet", batches)
     return damaged
 
@@ -223,10 +223,6 @@ def _write_stream(part: RankPart, reader: RankReader) -> Counter[str]:
     (view,) = part.options.views or (_USUAL_VIEW,)
     schema = _plain_schema(view)
     with pa.OSFile(str(part.path), "wb") as file, pa.ipc.new_stream(file, schema) as out:
-        for batch in record_batches(ReferenceTables(reader), view, damaged, with_rank=True):
-            out.write_batch(pa.RecordBatch.from_arrays(list(map(_plain, batch.columns)), schema=schema))
+        for batch in record_batches(ReferenceTables(reader), view, damaged, schema):
+            out.write_batch(batch)
     return damaged
-
-
-def _plain(column: pa.Array) -> pa.Array:
-    return column.dictionary_decode() if isinstance(column, pa.DictionaryArray) else column

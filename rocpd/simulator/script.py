@@ -116,41 +116,43 @@ class HostRegion:
 
 
 @frozen
-class Dispatch:
+class LaunchedWork:
+    """Work that a thread launched; `launcher` is the index of the API region."""
+
+    thread: int
+    launcher: int
+    start: Moment
+    end: Moment
+
+
+@frozen
+class Dispatch(LaunchedWork):
     """A kernel run.
 
-    `launcher` is the index of the API region; `marker` the enclosing marker's text; `counters` the numbers of the
-    counters that have a value; `graph` names executable and node.
+    `marker` is the enclosing marker's text; `counters` are the numbers of the counters that have a value; `graph` names
+    executable and node.
     """
 
     kernel: Kernel
     stream: int
-    thread: int
-    launcher: int
     marker: str
-    start: Moment
-    end: Moment
     jitter: float
     counters: tuple[int, ...] = ()
     graph: tuple[int, int] | None = None
 
 
 @frozen
-class Copy:
+class Copy(LaunchedWork):
     """A copy; `route` holds source and target, H for host and D for device; `size` is in bytes."""
 
     route: str
     size: int
-    thread: int
-    launcher: int
     marker: str
-    start: Moment
-    end: Moment
     jitter: ClassVar[float] = 0.1
 
 
 @frozen
-class Allocation:
+class Allocation(LaunchedWork):
     """An allocation or free. `slot` numbers the address; `size` is in bytes, 0 for frees.
 
     An allocation that `leaks` is never freed: every step has it at another address.
@@ -160,10 +162,6 @@ class Allocation:
     level: str
     size: int
     slot: int
-    thread: int
-    launcher: int
-    start: Time
-    end: Time
     leaks: bool = False
     jitter: ClassVar[float] = 0.3
 
@@ -184,15 +182,11 @@ class Sample:
 
 
 @frozen
-class Graph:
+class Graph(LaunchedWork):
     """A launch of an executable graph, from its first kernel to its last."""
 
     exec_id: int
     count: int
-    thread: int
-    launcher: int
-    start: Moment
-    end: Moment
     jitter: ClassVar[float] = 0.0
 
 
@@ -377,7 +371,7 @@ class Script:
         graph: tuple[int, int] | None = None,
     ) -> Dispatch:
         run = self._add(stream, self.now(thread).later(_LATENCY), int(kernel.micros * 1000))
-        dispatch = Dispatch(kernel, stream, thread, launcher, self.marker(thread), run, run, JITTER, counters, graph)
+        dispatch = Dispatch(thread, launcher, run, run, kernel, stream, self.marker(thread), JITTER, counters, graph)
         self.template.dispatches.append(dispatch)
         return dispatch
 
@@ -391,7 +385,7 @@ class Script:
         launcher = self.call(thread, "hipGraphLaunch", HIP, 9000, (stream_arg(COMPUTE),))
         kernels = [self._kernels[key] for key in keys]
         runs = [self._run(thread, k, COMPUTE, launcher, graph=(exec_id, n)) for n, k in enumerate(kernels)]
-        self.template.graphs.append(Graph(exec_id, len(runs), thread, launcher, runs[0].start, runs[-1].end))
+        self.template.graphs.append(Graph(thread, launcher, runs[0].start, runs[-1].end, exec_id, len(runs)))
 
     def copy(self, thread: int, route: str, size: int, pageable: bool = False) -> None:
         """Copy `size` bytes; `route` is HD, DH or DD. Copies from the device wait for computing work.
@@ -414,7 +408,7 @@ class Script:
             self._lanes[COPY] = self._new_lane(self._latest([*self._busy(), ready]), False)
         rate = _PAGEABLE_BANDWIDTH if pageable else _BANDWIDTH[route]
         run = self._add(COPY, ready, 1900 + size // rate)
-        self.template.copies.append(Copy(route, size, thread, launcher, self.marker(thread), run, run))
+        self.template.copies.append(Copy(thread, launcher, run, run, route, size, self.marker(thread)))
         if pageable:
             self._cursor[thread] = self._latest([LaneEnd(*run)]).later(600)
             self.leave(thread)
@@ -433,7 +427,7 @@ class Script:
         self._cursor[thread] = start.later(21000)
         self.leave(thread)
         self.template.allocations.append(
-            Allocation(*kind, size, slot, thread, launcher, start, start.later(18000), leaks)
+            Allocation(thread, launcher, start, start.later(18000), *kind, size, slot, leaks)
         )
 
     def scratch(self, thread: int, operation: str, size: int) -> None:
@@ -441,7 +435,7 @@ class Script:
         start = self.now(thread)
         self._cursor[thread] = start.later(7000)
         self.template.allocations.append(
-            Allocation(operation, "SCRATCH", size, 0, thread, -1, start, start.later(6000))
+            Allocation(thread, -1, start, start.later(6000), operation, "SCRATCH", size, 0)
         )
 
     def exchange(self, thread: int, request: ExchangeRequest, on_compute: bool = False) -> None:
@@ -466,7 +460,7 @@ class Script:
         asking = calls[1] if before else calls[0]  # the first call after the one that opens a group
         end = Time(self._anchor(Exchange(start, request, asking)))
         self._exchanged[stream] = end
-        dispatch = Dispatch(kernel, stream, thread, launcher, self.marker(thread), Time(start), end, 0.0)
+        dispatch = Dispatch(thread, launcher, Time(start), end, kernel, stream, self.marker(thread), 0.0)
         self.template.dispatches.append(dispatch)
         if request.blocks or on_compute:
             copying = {COPY: self._lanes[COPY]} if COPY in self._lanes else {}

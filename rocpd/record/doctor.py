@@ -60,17 +60,11 @@ _FAST_CLOCKS = ("tsc", "arch_sys_counter", "kvm-clock", "hyperv_clocksource_tsc_
 
 def examine(folder: Path, environ: Mapping[str, str]) -> tuple[Check, ...]:
     """Return what this machine can record into `folder`, in eleven checks."""
-    gpu_work = _sdk(environ), _roctx(environ), _gpus(), _smi(environ)
-    return (
-        _rocpd(),
-        _recorder(environ),
-        _stacks(),
-        *gpu_work,
-        _kernel(),
-        _clock(),
-        _output(folder),
-        _other_tools(environ),
+    recorder, gpu_work = (
+        (_rocpd(), _recorder(environ), _stacks()),
+        (_sdk(environ), _roctx(environ), _gpus(), _smi(environ)),
     )
+    return *recorder, *gpu_work, _kernel(), _clock(), _output(folder), _other_tools(environ)
 
 
 def _rocpd() -> Check:

@@ -154,14 +154,8 @@ class _StoredViews:
         stored = self._stored(name)
         columns = {each.lower(): of_rank.get(each) or stored[each] for each in names if each in {*of_rank, *stored}}
         is_whole, where = len(columns) == len(names), self._selected(name, columns)
-        return StoredSource(
-            self._files(name),
-            columns,
-            frozenset(of_rank),
-            is_whole,
-            where,
-            tables=view(name).tables if self._is_by_id(name) else (),
-        )
+        tables = view(name).tables if self._is_by_id(name) else ()
+        return StoredSource(self._files(name), columns, frozenset(of_rank), is_whole, where, tables=tables)
 
     def _base_table(self, base: str, name: str) -> StoredSource:
         """Return a base table, read from the view with a row for each of its rows: the columns that the view shows."""
@@ -170,14 +164,9 @@ class _StoredViews:
         of_rank, stored = {"guid": _of_rank(self._constants(name)["guid"])}, self._stored(name)
         shown = {column.lower(): stored[each] for each, column in _shown(name).items() if each in stored}
         named = {each.lower(): column for each, column in stored.items()}
-        return StoredSource(
-            self._files(name),
-            {**shown, **of_rank},
-            frozenset(of_rank),
-            is_whole=False,
-            where=self._selected(name, named),
-            tables=view(name).tables[:1],
-        )
+        columns, where = {**shown, **of_rank}, self._selected(name, named)
+        main = view(name).tables[:1]
+        return StoredSource(self._files(name), columns, frozenset(of_rank), is_whole=False, where=where, tables=main)
 
     def _is_by_id(self, name: str) -> bool:
         return all(entry.views[name].is_by_id for entry in self._entries)

@@ -81,18 +81,13 @@ def placements(session: Federation, *, aligned: bool = True) -> tuple[Placement,
     alignment = session.alignment if aligned or session.window else Alignment()
     pids = distinct_pids(session.ranks)
     labels = rank_labels(session.ranks)
-    return tuple(
-        Placement(
-            rank,
-            labels[rank.number],
-            position,
-            pids[rank.number],
-            alignment.shift(rank.number),
-            alignment.clock(rank.number),
-            session.window.part(rank.number) if session.window else None,
-        )
-        for position, rank in enumerate(session.ranks, start=1)
-    )
+
+    def placed(position: int, rank: Rank) -> Placement:
+        number, part = rank.number, session.window.part(rank.number) if session.window else None
+        clock = alignment.shift(number), alignment.clock(number)
+        return Placement(rank, labels[number], position, pids[number], *clock, part)
+
+    return tuple(placed(*each) for each in enumerate(session.ranks, start=1))
 
 
 def rank_labels(ranks: Sequence[Rank]) -> dict[int, str]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from rocpd.base import Ints
 from rocpd.convert.deliver import Placement
 from rocpd.convert.gather import cpu, gpu, memory, pmc
 from rocpd.convert.gather.context import Context, Damage
@@ -40,17 +41,16 @@ def collect_for_viewers(
         titles: full name of a kernel or copy -> its title.
     """
     context = Context(reader, placement, options, damage, titles)
-    _gather(context)
+    launching = _gather(context)
     events = context.events
-    calls, kernels, copies, *_ = events.slices
+    calls, *work = events.slices[:3]
     steps = read_steps(context)
-    events.slices += [
-        gpu_time(events, kernels, copies), step_slices(events, steps), marked(events, calls, (kernels, copies))
-    ]  # fmt: skip
+    events.slices += [gpu_time(events, *work), step_slices(events, steps), marked(events, calls, work, launching)]
     return events, steps
 
 
-def _gather(context: Context) -> None:
+def _gather(context: Context) -> Sequence[Ints]:
+    """Gather all events; return the row of the launching call for each dispatch and copy."""
     events = context.events
     dispatches = gpu.dispatches(context)
     copies = gpu.copies(context)
@@ -74,3 +74,4 @@ def _gather(context: Context) -> None:
         memory_held,
         *waiting,
     ]
+    return launching

@@ -7,7 +7,7 @@ there are, and when. Only steps need reading: the other tracks follow from calls
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -79,19 +79,20 @@ class _Launched:
     end: Ints
 
 
-def marked(events: RankEvents, calls: Slices, work: Sequence[Slices]) -> Slices:
+def marked(events: RankEvents, calls: Slices, work: Sequence[Slices], launching: Sequence[Ints]) -> Slices:
     """Return the extent of the work of each marker range, from first start to last end, on a new track per GPU.
 
     Args:
         events: the rank.
-        calls, work: with flows.
+        calls, work: calls, and the work that they launch.
+        launching: row of the launching call for each work, as from `launching_calls`.
     """
     marks = np.array([is_marker(text) for text in events.categories.texts], bool)
     rows = np.flatnonzero(marks[calls.category] & (calls.end > calls.start)) if len(marks) else np.zeros(0, np.int64)
     base = np.array([track.base for track in events.tracks.all], np.int64)
     threads = base[calls.track]
     parts = [[np.zeros(0, np.int64)] * 4]
-    for agent, launched in _by_agent(events, calls, threads, work) if len(rows) else ():
+    for agent, launched in _by_agent(events, calls, threads, zip(work, launching, strict=True)) if len(rows) else ():
         marker, start, end = _extents(launched, threads[rows], calls.start[rows], calls.end[rows])
         title = f"{events.agents.get(agent, 'agent ?')} · markers"
         marked_on = Track(title, TrackKind.MARKED, "markers", nests=True, agent=agent)
@@ -103,20 +104,14 @@ def marked(events: RankEvents, calls: Slices, work: Sequence[Slices]) -> Slices:
 
 
 def _by_agent(
-    events: RankEvents, calls: Slices, threads: Ints, work: Sequence[Slices]
+    events: RankEvents, calls: Slices, threads: Ints, work: Iterable[tuple[Slices, Ints]]
 ) -> Iterator[tuple[int, _Launched]]:
     """Yield each GPU that ran work with a known call, and this work."""
-    if calls.flows is None:
-        return
-    call_of = np.repeat(np.arange(len(calls)), calls.flows.counts)
-    order = np.argsort(calls.flows.values)
-    flows, call_of = calls.flows.values[order], call_of[order]
     columns = []
-    for slices in work:
-        if slices.flows is not None:
-            row = np.repeat(np.arange(len(slices)), slices.flows.counts)
-            call = call_of[np.searchsorted(flows, slices.flows.values)]
-            columns.append((slices.track[row], threads[call], calls.start[call], slices.start[row], slices.end[row]))
+    for slices, calls_of in work:
+        row = np.flatnonzero(calls_of >= 0)
+        call = calls_of[row]
+        columns.append((slices.track[row], threads[call], calls.start[call], slices.start[row], slices.end[row]))
     track, *others = (np.concatenate(column) for column in zip(*columns, strict=True))
     agent = np.array([-1 if each.agent is None else each.agent for each in events.tracks.all], np.int64)[track]
     thread, called, _, _ = others

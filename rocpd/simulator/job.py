@@ -6,12 +6,11 @@ The file of a rank has its identity, setup, steps in order, teardown; it is fill
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
-from rocpd.base import OutputError
+from rocpd.base import OutputError, Progress
 from rocpd.base.evidence import is_foreign_recording
 from rocpd.base.identity import BESIDE
 from rocpd.base.output import as_output_error, check_free
@@ -28,7 +27,7 @@ from rocpd.simulator.workload import Recording
 _RANK_FILE = re.compile(r"rank\d+\.db(-wal|-shm|-journal)?")
 
 
-def simulate(options: JobOptions, progress: Callable[[int, int], None] | None = None) -> tuple[Path, ...]:
+def simulate(options: JobOptions, progress: Progress | None = None) -> tuple[Path, ...]:
     """Write the files of a simulated job, `rank0.db` and on, with leading zeros for more than ten.
 
     Args:

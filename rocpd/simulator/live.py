@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from rocpd.base import UsageError, frozen
+from rocpd.base import Progress, UsageError, frozen
 from rocpd.base.evidence import remember
 from rocpd.base.identity import blake2b
 from rocpd.base.output import as_output_error, complete_or_nothing
@@ -183,7 +183,7 @@ def play(
     job: JobPlan,
     paths: tuple[Path, ...],
     write: Callable[[JobOptions], tuple[Path, ...]],
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> tuple[Path, ...]:
     """Write the files of a simulated job in real time; return when it has ended, or has hung for `hold` seconds.
 
@@ -213,7 +213,7 @@ def play(
     return paths
 
 
-def _run(job: JobPlan, players: list[Player], progress: Callable[[int, int], None] | None) -> None:
+def _run(job: JobPlan, players: list[Player], progress: Progress | None) -> None:
     """Play until all ranks have ended, or hang for the time asked for."""
     speed, began = float(job.options.live or 1.0), time.monotonic()
     first = min(rank.start_ns for rank in job.ranks)

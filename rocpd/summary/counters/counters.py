@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -219,11 +219,12 @@ def _is_counted(reading: RankReading) -> bool:
     return reading.reader.once(_IS_COUNTED, lambda: bool(reading.reader.rows(_ANY)))
 
 
+_Work: TypeAlias = Callable[[Measured, Rank, Options], Answer]
+_AddUp: TypeAlias = Callable[[Sequence[Answer]], Answer]
+
+
 def each_program(
-    reading: Reading,
-    work: Callable[[Measured, Rank, Options], Answer],
-    add_up: Callable[[Sequence[Answer]], Answer],
-    needs_values: bool = False,
+    reading: Reading, work: _Work[Answer], add_up: _AddUp[Answer], needs_values: bool = False
 ) -> tuple[RankAnswers[Answer | Measured | None], Iterator[tuple[Rank, Answer]]]:
     """Return the answers of ranks, and an iterator of the results: of each rank, and of all passes of each program.
 
@@ -241,22 +242,18 @@ def each_program(
     return answers, _programs(answers, work, programs)
 
 
-def _adding(
-    reading: Reading, answers: RankAnswers[Answer], add_up: Callable[[Sequence[Answer]], Answer]
-) -> RankAnswers[Answer]:
+def _adding(reading: Reading, answers: RankAnswers[Answer], add_up: _AddUp[Answer]) -> RankAnswers[Answer]:
     """Return answers that add up as they come, except for passes of a program, which are joined first."""
     return answers if reading.every_pass.job.programs else answers.adding(add_up)
 
 
-def _added(answers: Sequence[Any], add_up: Callable[[Sequence[Answer]], Answer]) -> Answer | None:
+def _added(answers: Sequence[Any], add_up: _AddUp[Answer]) -> Answer | None:
     known = [answer for answer in answers if answer is not None]
     return add_up(known) if known else None
 
 
 def _programs(
-    answers: RankAnswers[Answer | Measured | None],
-    work: Callable[[Measured, Rank, Options], Answer],
-    programs: Sequence[Sequence[int]],
+    answers: RankAnswers[Answer | Measured | None], work: _Work[Answer], programs: Sequence[Sequence[int]]
 ) -> Iterator[tuple[Rank, Answer]]:
     """Yield the answers of ranks, then those of programs, each with its first rank that has an answer."""
     waiting: dict[int, tuple[Rank, Measured]] = {}
@@ -273,10 +270,7 @@ def _programs(
 
 
 def _counted(
-    reading: RankReading,
-    work: Callable[[Measured, Rank, Options], Answer],
-    in_passes: frozenset[int],
-    needs_values: bool,
+    reading: RankReading, work: _Work[Answer], in_passes: frozenset[int], needs_values: bool
 ) -> Answer | Measured | None:
     if needs_values and not _is_counted(reading):
         return None

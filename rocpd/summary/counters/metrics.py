@@ -209,13 +209,11 @@ def _of_measured(counted: Measured, rank: Rank, options: Options, panels: tuple[
     return metrics
 
 
+_Entry: TypeAlias = tuple[MetricTable, CounterMetric]
+
+
 def _of_gpu(
-    calculator: Calculator,
-    counted: Measured,
-    chosen: Ints,
-    rank: Rank,
-    options: Options,
-    wanted: Sequence[tuple[MetricTable, CounterMetric]],
+    calculator: Calculator, counted: Measured, chosen: Ints, rank: Rank, options: Options, wanted: Sequence[_Entry]
 ) -> Iterator[tuple[GroupKey, KernelMetrics]]:
     calculated = {(table.id, metric.name): calculator.calculate(metric) for table, metric in wanted}
     peaks = {(table.id, metric.name): calculator.constant(metric.peak) for table, metric in wanted if metric.peak}
@@ -249,7 +247,7 @@ class _Panel:
     kind: str
     options: Options
 
-    def metrics(self) -> Iterator[tuple[MetricTable, CounterMetric]]:
+    def metrics(self) -> Iterator[_Entry]:
         known = architecture(self.kind)
         return known.panel(self.name) if known else iter(())
 

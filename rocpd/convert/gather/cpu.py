@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 import numpy as np
 
@@ -75,13 +76,17 @@ def samples(context: Context, values: frozenset[int]) -> Instants:
     return Instants(track, rows["start"], names, context.categories(rows["category_id"], "sample"), annotations)
 
 
-def sample_tracks(context: Context) -> dict[int, tuple[str, int | None]]:
-    """Return id -> (name, id of its thread or None) of rocpd_track."""
+SampleTracks: TypeAlias = dict[int, tuple[str, int | None]]
+"""Id of a row of rocpd_track -> its name, and the id of its thread or None."""
+
+
+def sample_tracks(context: Context) -> SampleTracks:
+    """Return the tracks of samples."""
     rows = context.reader.rows("SELECT id, name_id, tid FROM rocpd_track")
     return {i: (context.strings.get(name) or f"track {i}", tid) for i, name, tid in rows}
 
 
-def sample_track(context: Context, tracks: dict[int, tuple[str, int | None]], number: int) -> int:
+def sample_track(context: Context, tracks: SampleTracks, number: int) -> int:
     """Return the track of samples by its id in rocpd_track; `track ?` if it is unknown."""
     name, thread = tracks.get(number, ("track ?", None))
     tid = None if thread is None else context.events.tracks.all[context.thread(thread)].tid
@@ -89,7 +94,7 @@ def sample_track(context: Context, tracks: dict[int, tuple[str, int | None]], nu
     return context.events.tracks.index(key, Track(name, TrackKind.SAMPLES, sampled=tid))
 
 
-def _mark_track(context: Context, tracks: dict[int, tuple[str, int | None]], number: int) -> int:
+def _mark_track(context: Context, tracks: SampleTracks, number: int) -> int:
     thread = tracks.get(number, ("", None))[1]
     return context.thread(thread) if thread is not None else sample_track(context, tracks, number)
 

@@ -5,6 +5,8 @@ The size of a free is not guessed if its allocation is not in the trace; such fr
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 from rocpd.base import NULL
@@ -78,16 +80,14 @@ def _held(context: Context, rows: Columns) -> Counters:
     is_scratch = per_id(level, lambda code: text[code] == SCRATCH) > 0
     ends = freed(memory_keys(level, is_scratch, address, agent, queue), allocates)
     context.damage[Damage.UNKNOWN_FREE, "frees"] += int((~allocates & (ends < 0)).sum())
+
     # Tracks are in the order in which agents first hold memory.
-    tracks = {(NULL, NULL): NULL}
-    pairs = zip(np.where(allocates, agent, NULL).tolist(), np.where(allocates, level, NULL).tolist(), strict=True)
-    track = np.array([_track(context, tracks, *pair) for pair in pairs], np.int64)
+    @functools.cache
+    def track_of(agent: int, level: int) -> int:
+        title = f"memory {text[level]} held"
+        return context.agent_track(("held", level), agent, TrackKind.MEMORY, title, unit="bytes")
+
+    pairs = zip(agent.tolist(), level.tolist(), allocates.tolist(), strict=True)
+    track = np.array([track_of(*pair) if is_held else NULL for *pair, is_held in pairs], np.int64)
     change = changes_of(np.maximum(size, 0), allocates, ends, [track])
     return Counters(track[change.of], end[change.by], change.held.astype(np.float64))
-
-
-def _track(context: Context, tracks: dict[tuple[int, int], int], agent: int, level: int) -> int:
-    if (agent, level) not in tracks:
-        title = f"memory {context.events.strings.texts[level]} held"
-        tracks[agent, level] = context.agent_track(("held", level), agent, TrackKind.MEMORY, title, unit="bytes")
-    return tracks[agent, level]

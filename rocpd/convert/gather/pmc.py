@@ -11,7 +11,7 @@ import numpy as np
 
 from rocpd.base import NULL, Flags, Floats, Ints, frozen
 from rocpd.convert.gather.context import Columns, Context, Damage, events
-from rocpd.convert.gather.cpu import sample_tracks
+from rocpd.convert.gather.cpu import SampleTracks, sample_tracks
 from rocpd.convert.gather.gpu import Dispatches
 from rocpd.convert.model import Annotation, Counters, Track, TrackKind, where
 from rocpd.facts.columns import Select, TextCodes, distinct, find_rows, grouped, per_id, read_all
@@ -126,9 +126,7 @@ def sample_counters(context: Context, read: Values, dispatches: Dispatches) -> l
     return _on_tracks(context, read, context.on_time_line(points, "samples"), tracks)
 
 
-def _samples_of_values(
-    read: Values, event: Ints, track: Ints, tracks: dict[int, tuple[str, int | None]]
-) -> tuple[Ints, Flags]:
+def _samples_of_values(read: Values, event: Ints, track: Ints, tracks: SampleTracks) -> tuple[Ints, Flags]:
     """Return the sample of each value, and whether it has one, by the events and tracks of samples.
 
     If an event has several samples, a value belongs to the one whose track has the counter's name, if there is one.
@@ -151,9 +149,7 @@ def _sentinels(read: Values, of_sample: Flags) -> Flags:
     return is_none
 
 
-def _on_tracks(
-    context: Context, read: Values, points: Columns, tracks: dict[int, tuple[str, int | None]]
-) -> list[Counters]:
+def _on_tracks(context: Context, read: Values, points: Columns, tracks: SampleTracks) -> list[Counters]:
     """Return a counter for each track, name and agent; if several agents share both, titles include the agent."""
     result = []
     groups = list(grouped([points[name] for name in ("track", "counter", "agent")]))

@@ -18,7 +18,7 @@ from rocpd.schema.trace.writer import TraceWriter
 from rocpd.schema.write import Writer, create
 from rocpd.simulator import faults, workload
 from rocpd.simulator.job_plan import JobPlan, RankPlan, plan
-from rocpd.simulator.kineto import KinetoOptions, write_kineto
+from rocpd.simulator.kineto import write_kineto
 from rocpd.simulator.options import JobOptions, Plant
 from rocpd.simulator.script import Template, word
 from rocpd.simulator.stamp import Stamp, StepBatch, TemplateColumns, end_of, identity_of, open_trace, write_symbols
@@ -56,8 +56,7 @@ def simulate(options: JobOptions, progress: Progress | None = None) -> tuple[Pat
             _write_rank(path, job, rank)
             if options.kineto:
                 groups = [job.layout.group_of(rank.number, kind).members for kind in job.layout.communicators()]
-                of_rank = KinetoOptions(groups=tuple(groups))
-                write_kineto(path, options.kineto / f"{path.stem}.json.gz", of_rank, force=options.force)
+                write_kineto(path, options.kineto / f"{path.stem}.json.gz", groups, force=options.force)
             faults.leave_as(path, rank)
         if progress is not None:
             progress(done, len(paths))

@@ -2,7 +2,7 @@
 
 Each launching call lies in an operator, a collective in `record_param_comms`, and ranges of the program are
 annotations; the GPU's times are those of the file, by a clock with another origin and a drift. The trace lacks all that
-the rank's file lacks, and may lack more. Does not change the file.
+the rank's file lacks. Does not change the file.
 https://github.com/pytorch/kineto, format of torch.profiler's export_chrome_trace
 """
 
@@ -10,17 +10,14 @@ from __future__ import annotations
 
 import gzip
 import json
-import math
 import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
-import numpy as np
-
-from rocpd.base import by_key, frozen
+from rocpd.base import by_key
 from rocpd.base.output import complete_or_nothing
 from rocpd.facts.cxx import bare_name
 
@@ -35,39 +32,24 @@ _COPIES = {"HOST_TO_DEVICE": ("HtoD", "Host -> Device"), "DEVICE_TO_HOST": ("Dto
            "DEVICE_TO_DEVICE": ("DtoD", "Device -> Device")}  # fmt: skip
 
 
-@frozen
-class KinetoOptions:
-    """The differences of the second recording.
-
-    Args:
-        lost: share of the dispatches that it lacks.
-        first, last: it has dispatches between these shares of the run.
-        seed: for the choice of lost dispatches.
-        groups: ranks of the communicators of the rank, in the order of their creation; empty: it has no data on
-            collectives, as with older versions of PyTorch.
-    """
-
-    lost: float = 0.0
-    first: float = 0.0
-    last: float = 1.0
-    seed: int = 0
-    groups: tuple[tuple[int, ...], ...] = ()
+Groups: TypeAlias = Sequence[tuple[int, ...]]
+"""Ranks of the communicators of a rank, in the order of their creation."""
 
 
-def write_kineto(rank: Path, out: Path, options: KinetoOptions | None = None, *, force: bool = False) -> None:
+def write_kineto(rank: Path, out: Path, groups: Groups = (), *, force: bool = False) -> None:
     """Write the trace of a rank.
 
     Args:
         rank: a file that `simulate` wrote.
         out: `.json.gz`.
-        options: its differences; None: none.
+        groups: its communicators; empty: the trace has no data on collectives, as with older versions of PyTorch.
         force: replace an existing file.
 
     Raises:
         OutputError: the file exists, or cannot be written.
     """
     with closing(sqlite3.connect(f"file:{rank}?mode=ro", uri=True)) as connection:
-        trace = _Trace(connection, options or KinetoOptions())
+        trace = _Trace(connection, groups)
         job, events = trace.job(), list(trace.events())
     head = {"schemaVersion": 1, "distributedInfo": job, "baseTimeNanoseconds": _BASE_NS, "deviceProperties": []}
     document = {**head, "traceEvents": events}
@@ -78,20 +60,13 @@ def write_kineto(rank: Path, out: Path, options: KinetoOptions | None = None, *,
 class _Trace:
     """The events of a trace, from the tables of a rank."""
 
-    def __init__(self, connection: sqlite3.Connection, options: KinetoOptions) -> None:
-        self._connection, self._options = connection, options
-        self._random = np.random.default_rng(options.seed)
+    def __init__(self, connection: sqlite3.Connection, groups: Groups) -> None:
+        self._connection, self._groups = connection, groups
         ((self._pid, self._environment),) = self._rows("SELECT pid, environment FROM rocpd_info_process")
-        ((self._origin, end),) = self._rows('SELECT MIN(start), MAX("end") FROM rocpd_kernel_dispatch')
-        first, last = (self._origin + share * (end - self._origin) for share in (options.first, options.last))
-        self._from, self._to = first if options.first > 0 else -math.inf, last if options.last < 1 else math.inf
+        ((self._origin,),) = self._rows("SELECT MIN(start) FROM rocpd_kernel_dispatch")
 
     def _rows(self, sql: str) -> list[Any]:
         return self._connection.execute(sql).fetchall()
-
-    def _in_part(self, sql: str) -> list[Any]:
-        """Return the rows whose third column is a time in the recorded part of the run."""
-        return [row for row in self._rows(sql) if self._from <= row[2] <= self._to]
 
     def job(self) -> dict[str, Any]:
         """Return the place of the rank in the job."""
@@ -104,7 +79,7 @@ class _Trace:
         for text, thread, *times in self._ranges():
             name = re.sub(r"^step (\d+)$", r"ProfilerStep#\1", text)
             yield self._event("user_annotation", name, (self._pid, thread), (times[0], times[1]), {})
-        collectives = list(self._of_collectives()) if self._options.groups else []
+        collectives = list(self._of_collectives()) if self._groups else []
         yield from collectives
         kernels = by_key((stack, kernel) for stack, *kernel in self._kernels())
         copies = by_key((stack, copy) for stack, *copy in self._copies())
@@ -133,7 +108,7 @@ class _Trace:
         """Yield operators for each collective; a group of sends and receives is one collective."""
         calls = self._rccl()
         addresses = {call[-1]["comm"] for call in calls if "comm" in call[-1]}
-        groups = dict(zip(sorted(addresses, key=lambda text: int(text, 16)), self._options.groups, strict=False))
+        groups = dict(zip(sorted(addresses, key=lambda text: int(text, 16)), self._groups, strict=False))
         group: list[tuple[Any, ...]] = []
         for call in calls:
             name, *_ = call
@@ -149,7 +124,7 @@ class _Trace:
 
     def _rccl(self) -> list[tuple[str, int, int, int, dict[str, str]]]:
         """Return name, thread, start, end and arguments of the calls of RCCL, in order on each thread."""
-        rows = self._in_part("""
+        rows = self._rows("""
             SELECT name, tid, start, "end", event_id FROM regions
             WHERE name GLOB 'nccl*' AND duration >= 0 AND start > 0 ORDER BY tid, start, id""")
         # There is no index on the events of arguments: all are read, once.
@@ -159,18 +134,16 @@ class _Trace:
 
     def _ranges(self) -> list[Any]:
         """Return text, thread, start and end of the ranges of the program, in order."""
-        return self._in_part("""
+        return self._rows("""
             SELECT json_extract(extdata, '$.message'), tid, start, "end" FROM regions
             WHERE category = 'MARKER_CORE_RANGE_API' AND duration >= 0 AND start > 0 ORDER BY start, id""")
 
     def _kernels(self) -> Iterator[tuple[Any, ...]]:
-        """Yield stack id, name, start, end, agent and stream of the dispatches in the trace."""
-        rows = self._in_part("""
+        """Return stack id, name, start, end, agent and stream of the dispatches, in order."""
+        rows = self._rows("""
             SELECT stack_id, name, start, "end", agent_type_index, stream_id FROM kernels
             WHERE duration >= 0 AND start > 0 ORDER BY start, id""")
-        for row in rows:
-            if self._random.random() >= self._options.lost:
-                yield (row[0], bare_name(row[1]), *row[2:])
+        return ((stack, bare_name(name), *rest) for stack, name, *rest in rows)
 
     def _copies(self) -> list[Any]:
         """Return stack id, direction, start, end, agent, stream and bytes of copies, in order."""
@@ -181,7 +154,7 @@ class _Trace:
 
     def _calls(self) -> list[Any]:
         """Return name, thread, start, end and stack id of the calls of HIP, in order."""
-        return self._in_part("""
+        return self._rows("""
             SELECT name, tid, start, "end", stack_id FROM regions WHERE name GLOB 'hip*' AND duration >= 0 AND start > 0
             ORDER BY start, id""")
 

@@ -136,14 +136,8 @@ class _Lines:
         return lines
 
     def _instants(self, instants: Instants, rows: Ints) -> list[str]:
-        columns = zip(
-            instants.time[rows].tolist(),
-            instants.name[rows].tolist(),
-            instants.category[rows].tolist(),
-            instants.track[rows].tolist(),
-            self._annotations(instants.annotations, rows),
-            strict=True,
-        )
+        taken = _taken(rows, instants.time, instants.name, instants.category, instants.track)
+        columns = zip(*taken, self._annotations(instants.annotations, rows), strict=True)
         return [
             f'{{"ph":"i","s":"t","pid":{self._pid},"tid":{self._tids[track]},"ts":{_micro(time)}'
             f',"name":{self._names[name]},"cat":{self._categories[category][0]}'
@@ -152,9 +146,7 @@ class _Lines:
         ]
 
     def _counters(self, counters: Counters, rows: slice) -> list[str]:
-        values = zip(
-            counters.time[rows].tolist(), counters.track[rows].tolist(), counters.value[rows].tolist(), strict=True
-        )
+        values = zip(*_taken(rows, counters.time, counters.track, counters.value), strict=True)
         tracks = self._events.tracks.all
         ends = {
             track: f'"name":{_quoted(tracks[track].name)},"args":{{{_quoted(tracks[track].unit or "value")}'
@@ -193,6 +185,11 @@ class _Lines:
                 cells = [cell if present else "" for cell, present in zip(cells, there, strict=True)]
             columns.append(cells)
         return [",".join(filter(None, cells)) for cells in zip(*columns, strict=True)] if columns else [""] * len(rows)
+
+
+def _taken(rows: Ints | slice, *columns: Any) -> list[list[Any]]:
+    """Return the values of some rows, column by column."""
+    return [column[rows].tolist() for column in columns]
 
 
 def _joined(first: str, more: str) -> str:

@@ -105,12 +105,9 @@ def write_calls(
     for batch in tables.in_batches(statement, (process.first, process.last, process.recorded)):
         calls = [_call(row, graphs) for row in batch]
         ids, tids, starts, ends = zip(*(row[:4] for row in batch), strict=True)
-        events = Events(
-            [call.category for call in calls],
-            stack_id=ids,
-            extdata=[call.extdata for call in calls],
-            call_stack=[frames.of(number) for number in ids] if frames.exist else None,
-        )
+        stacks = [frames.of(number) for number in ids] if frames.exist else None
+        extdata = [call.extdata for call in calls]
+        events = Events([call.category for call in calls], stack_id=ids, extdata=extdata, call_stack=stacks)
         names = [call.name for call in calls]
         rows = trace.write(Regions(id=ids, tid=tids, start=starts, end=ends, name=names, event=events))
         words.write_arguments(trace, rows.events, [call.arguments for call in calls])

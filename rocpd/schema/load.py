@@ -182,9 +182,7 @@ class Kind(enum.Enum):
 
 
 _DECLARED = {
-    "INTEGER": Kind.INTEGER,
-    "BIGINT": Kind.INTEGER,
-    "INT": Kind.INTEGER,
+    **dict.fromkeys(("INTEGER", "BIGINT", "INT"), Kind.INTEGER),
     "REAL": Kind.REAL,
     "TEXT": Kind.TEXT,
     "JSONB": Kind.JSON,

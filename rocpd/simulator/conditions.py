@@ -191,12 +191,10 @@ def _apply(fact: PlantedFact, made: Conditions, on_node: Flags, seed: int) -> No
     rounds, steps = np.array([step + 1 for step in fact.steps], np.int64), slice(1, -1)
     stretched: dict[Plant, Any] = {
         Plant.SLOW_STEP: (rounds,),
-        Plant.INTERMITTENT: (rounds, fact.rank),
-        Plant.SLOWDOWN: (rounds, fact.rank),
+        **dict.fromkeys((Plant.INTERMITTENT, Plant.SLOWDOWN), (rounds, fact.rank)),
         Plant.SLOW_NODE: (steps, on_node),
         Plant.SLOW_GPUS: (steps,),
-        Plant.STRAGGLER: (steps, fact.rank),
-        Plant.IMBALANCE: (steps, fact.rank),
+        **dict.fromkeys((Plant.STRAGGLER, Plant.IMBALANCE), (steps, fact.rank)),
     }
     if fact.plant in stretched:
         made.stretch[stretched[fact.plant]] *= fact.factor

@@ -336,10 +336,7 @@ _OF_ROW = {
     "node_id": "absolute_index",
     "logical_node_id": "logical_index",
     "agent_type": "type",
-    "name": "name",
-    "vendor_name": "vendor_name",
-    "product_name": "product_name",
-    "model_name": "model_name",
+    **{name: name for name in ("name", "vendor_name", "product_name", "model_name")},
 }
 """Columns that the agent's row can fill in for descriptions without them; the row's type is a word, not a number."""
 

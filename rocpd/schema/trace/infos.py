@@ -236,9 +236,7 @@ class TrackInfo(Info):
 
 REFERENCES: dict[str, type[Info]] = {
     "tid": ThreadInfo,
-    "agent_id": AgentInfo,
-    "src_agent_id": AgentInfo,
-    "dst_agent_id": AgentInfo,
+    **dict.fromkeys(("agent_id", "src_agent_id", "dst_agent_id"), AgentInfo),
     "queue_id": QueueInfo,
     "stream_id": StreamInfo,
     "pmc_id": CounterInfo,

@@ -67,10 +67,11 @@ def _gather(context: Context) -> Sequence[Ints]:
     calls, (kernels, copies) = connect(events.rank, regions, work, launching)
     allocations, memory_held = memory.allocations(context)
     events.slices = [calls, kernels, copies, gpu.graph_launches(context), allocations]
-    events.instants = [cpu.samples(context, values.events)]
+    samples = cpu.read_samples(context)
+    events.instants = [cpu.samples(context, *samples, values.events)]
     events.counters = [
         *pmc.dispatch_counters(context, values, sums, dispatches),
-        *pmc.sample_counters(context, values, dispatches),
+        *pmc.sample_counters(context, *samples, values, dispatches),
         memory_held,
         *waiting,
     ]

@@ -49,20 +49,30 @@ def regions(context: Context) -> Slices:
     return replace(slices, stack=launch_stacks(context.reader, rows), arguments=arguments)
 
 
-def samples(context: Context, values: frozenset[int]) -> Instants:
+SampleTracks: TypeAlias = dict[int, tuple[str, int | None]]
+"""Id of a row of rocpd_track -> its name, and the id of its thread or None."""
+
+
+def read_samples(context: Context) -> tuple[Columns, SampleTracks]:
+    """Read the samples of a rank, track, time and event of each, and their tracks."""
+    rows = context.read_events("rocpd_sample", ("track_id", "timestamp", "event_id"))
+    tracks = context.reader.rows("SELECT id, name_id, tid FROM rocpd_track")
+    return rows, {i: (context.strings.get(name) or f"track {i}", tid) for i, name, tid in tracks}
+
+
+def samples(context: Context, rows: Columns, tracks: SampleTracks, values: frozenset[int]) -> Instants:
     """Return samples as instants: marks on their thread by message, others on their track.
 
     Args:
+        rows, tracks: as from `read_samples`.
         values: ids of events that carry counter values; their samples are counters (see `pmc`) and left out here.
     """
-    rows = context.read_events("rocpd_sample", ("track_id", "timestamp", "event_id"))
     if values and len(rows["event_id"]):
         rows = select(rows, ~np.isin(rows["event_id"], np.fromiter(values, np.int64)))
     if joined := _joined(context):  # of a sample with a row per frame, one row stays
         frames = np.isin(rows["category_id"], [number for (number,) in context.reader.rows(NOT_DRAWN)])
         rows = select(rows, ~frames | np.isin(rows["event_id"], np.fromiter(joined, np.int64)))
     rows = context.on_time_line(rows | {"start": rows["timestamp"]}, "samples")
-    tracks = sample_tracks(context)
     marks = per_id(rows["category_id"], lambda i: is_marker(context.strings.get(i, "")))
     track = np.zeros(len(marks), np.int64)
     for chosen, track_of in ((marks == 1, _mark_track), (marks == 0, sample_track)):
@@ -74,16 +84,6 @@ def samples(context: Context, values: frozenset[int]) -> Instants:
         names = _by_message(context, names, rows["event_id"], of_samples)
         annotations = _stacks(context, rows["event_id"], of_samples, joined)
     return Instants(track, rows["start"], names, context.categories(rows["category_id"], "sample"), annotations)
-
-
-SampleTracks: TypeAlias = dict[int, tuple[str, int | None]]
-"""Id of a row of rocpd_track -> its name, and the id of its thread or None."""
-
-
-def sample_tracks(context: Context) -> SampleTracks:
-    """Return the tracks of samples."""
-    rows = context.reader.rows("SELECT id, name_id, tid FROM rocpd_track")
-    return {i: (context.strings.get(name) or f"track {i}", tid) for i, name, tid in rows}
 
 
 def sample_track(context: Context, tracks: SampleTracks, number: int) -> int:

@@ -10,8 +10,8 @@ from collections import Counter
 import numpy as np
 
 from rocpd.base import NULL, Flags, Floats, Ints, frozen
-from rocpd.convert.gather.context import Columns, Context, Damage, events
-from rocpd.convert.gather.cpu import SampleTracks, sample_tracks
+from rocpd.convert.gather.context import Columns, Context, Damage
+from rocpd.convert.gather.cpu import SampleTracks
 from rocpd.convert.gather.gpu import Dispatches
 from rocpd.convert.model import Annotation, Counters, Track, TrackKind, where
 from rocpd.facts.columns import Select, TextCodes, distinct, find_rows, grouped, per_id, read_all
@@ -111,11 +111,11 @@ def as_annotations(read: Values, sums: DispatchValues, count: int) -> tuple[Anno
     return tuple(result)
 
 
-def sample_counters(context: Context, read: Values, dispatches: Dispatches) -> list[Counters]:
+def sample_counters(
+    context: Context, rows: Columns, tracks: SampleTracks, read: Values, dispatches: Dispatches
+) -> list[Counters]:
     """Return the values of samples as counters on their tracks; counts values without a shown event."""
-    rows = events(context.reader, "rocpd_sample", ("track_id", "timestamp", "event_id"))
     _, of_dispatch = find_rows(dispatches.event, read.event)
-    tracks = sample_tracks(context)
     sample, of_sample = _samples_of_values(read, rows["event_id"], rows["track_id"], tracks)
     context.damage[Damage.NO_EVENT, "values"] += int(np.count_nonzero(~of_dispatch & ~of_sample))
     stands_for_none = _sentinels(read, of_sample)

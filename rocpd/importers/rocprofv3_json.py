@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeAlias
 
 from rocpd.facts.pc_sampling import instruction_type, signed, stall_reason
@@ -319,18 +320,16 @@ def read(source: TraceSource, target: TraceTarget) -> None:
     Raises:
         InputError: the file is no JSON.
     """
+    keys: list[int | str] = []
     with ExitStack() as ranks:
-        processes: list[_Process] = []
         with source.stream() as stream:
             walk = JsonWalk(stream, source.path, _HINT)
-            for _ in _processes(walk):
-                processes.append(_Process(target, ranks, [process.key for process in processes]))
-                processes[-1].read(walk)
-        if any(process.has_counters for process in processes):
+            processes = [_read(walk, partial(_started, target, ranks, keys)) for _ in _processes(walk)]
+        if any(has_counters for _, has_counters in processes):
             with source.stream() as stream:
                 walk = JsonWalk(stream, source.path, _HINT)
-                for process, _ in zip(processes, _processes(walk), strict=False):
-                    process.read_counters(walk)
+                for (rows, _), _ in zip(processes, _processes(walk), strict=False):
+                    _read_counters(walk, rows)
 
 
 def _processes(walk: JsonWalk) -> Iterator[None]:
@@ -342,66 +341,53 @@ def _processes(walk: JsonWalk) -> Iterator[None]:
             walk.value()
 
 
-class _Process:
-    """One process, whose file stays open until all is read.
-
-    Args:
-        target: destination of its file.
-        ranks: closes the file.
-        keys: keys of the processes before it.
-    """
-
-    rows: RocprofRows
-    key: int | str
-
-    def __init__(self, target: TraceTarget, ranks: ExitStack, keys: Sequence[int | str]) -> None:
-        self._target, self._ranks, self._keys = target, ranks, keys
-        self.has_counters = False
-
-    def read(self, walk: JsonWalk) -> None:
-        """Read all but the counters."""
-        facts: dict[str, Any] = {}
-        late: dict[str, Any] = {}
-        for name in walk.members():
-            if name == _COUNTED:
-                for kind in walk.members():
-                    count = sum(map(len, walk.batches()))
-                    self.has_counters |= kind == _COUNTERS and count > 0
-            elif name != _RECORDS:
-                facts[name] = walk.value()
-            elif facts.keys() >= _NEEDED:
-                self._start(facts)
-                for kind in walk.members():
-                    for batch in walk.batches():
-                        self.rows.add(kind, batch)
-            else:  # rocprofv3 writes the records last
-                late = walk.value()
-        if not hasattr(self, "rows"):
-            self._start(facts)
-        for kind, records in late.items():
-            self.rows.add(kind, records or ())
-
-    def read_counters(self, walk: JsonWalk) -> None:
-        """Read the counters."""
-        for name in walk.members():
-            if name != _COUNTED:
-                walk.value()
-                continue
+def _read(walk: JsonWalk, start: Callable[[Record], RocprofRows]) -> tuple[RocprofRows, bool]:
+    """Read all of a process but its counters; return its rows, which `start` begins, and whether it has counters."""
+    facts: dict[str, Any] = {}
+    late: dict[str, Any] = {}
+    rows, has_counters = None, False
+    for name in walk.members():
+        if name == _COUNTED:
+            for kind in walk.members():
+                count = sum(map(len, walk.batches()))
+                has_counters |= kind == _COUNTERS and count > 0
+        elif name != _RECORDS:
+            facts[name] = walk.value()
+        elif facts.keys() >= _NEEDED:
+            rows = start(facts)
             for kind in walk.members():
                 for batch in walk.batches():
-                    if kind == _COUNTERS:
-                        self.rows.add_counters(batch)
+                    rows.add(kind, batch)
+        else:  # rocprofv3 writes the records last
+            late = walk.value()
+    rows = rows or start(facts)
+    for kind, records in late.items():
+        rows.add(kind, records or ())
+    return rows, has_counters
 
-    def _start(self, facts: Record) -> None:
-        metadata = facts["metadata"]
-        pid, node, command = metadata["pid"], metadata["node"], metadata.get("command")
-        self.key = pid if pid not in self._keys else f"{pid}-{len(self._keys)}"
-        names = ("system_name", "hostname", "release", "version", "hardware_name", "domain_name")
-        machine = infos.NodeInfo(machine_id=node["machine_id"], **{name: node.get(name) for name in names})
-        process = infos.ProcessInfo(
-            pid, ppid=metadata.get("ppid"), init=metadata.get("init_time"), fini=metadata.get("fini_time"),
-            command=" ".join(command) if isinstance(command, list) else command,
-            extdata=json.dumps(metadata.get("config") or {}),
-        )  # fmt: skip
-        trace = self._ranks.enter_context(self._target.rank(self.key, machine, process))
-        self.rows = RocprofRows(trace, facts, self._target.losses)
+
+def _read_counters(walk: JsonWalk, rows: RocprofRows) -> None:
+    """Read the counters of a process."""
+    for name in walk.members():
+        if name != _COUNTED:
+            walk.value()
+            continue
+        for kind in walk.members():
+            for batch in walk.batches():
+                if kind == _COUNTERS:
+                    rows.add_counters(batch)
+
+
+def _started(target: TraceTarget, ranks: ExitStack, keys: list[int | str], facts: Record) -> RocprofRows:
+    """Open the file of a process, which `ranks` closes; its key is added to those of the processes before it."""
+    metadata = facts["metadata"]
+    pid, node, command = metadata["pid"], metadata["node"], metadata.get("command")
+    keys.append(pid if pid not in keys else f"{pid}-{len(keys)}")
+    names = ("system_name", "hostname", "release", "version", "hardware_name", "domain_name")
+    machine = infos.NodeInfo(machine_id=node["machine_id"], **{name: node.get(name) for name in names})
+    process = infos.ProcessInfo(
+        pid, ppid=metadata.get("ppid"), init=metadata.get("init_time"), fini=metadata.get("fini_time"),
+        command=" ".join(command) if isinstance(command, list) else command,
+        extdata=json.dumps(metadata.get("config") or {}),
+    )  # fmt: skip
+    return RocprofRows(ranks.enter_context(target.rank(keys[-1], machine, process)), facts, target.losses)

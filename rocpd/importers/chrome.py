@@ -68,7 +68,7 @@ def read(source: TraceSource, target: TraceTarget) -> None:
                 # All are on one time line: whatever machines they ran on, their clocks compare.
                 node = NodeInfo(machine_id=f"chrome-{source.digest}", hostname=facts.get("hostname"))
                 trace = ranks.enter_context(target.rank(pid if rank is None else rank, node, info))
-                rows[pid] = ChromeRows(trace, process.tracks, facts.get("agents", {}), target.lose)
+                rows[pid] = ChromeRows(trace, process.tracks, facts.get("agents", {}))
             stream = ranks.enter_context(source.stream())
             for events in JsonEvents(source.path, lambda _: None, exactly=True).batches(stream):
                 for pid, of_process in itertools.groupby(events, lambda event: event.get("pid")):
@@ -99,13 +99,10 @@ class ChromeRows:
         trace: the file.
         tracks: number of a track -> its name.
         agents: name of an agent, as in names of tracks -> its number.
-        lose: called with a name for events without a place in the file.
     """
 
-    def __init__(
-        self, trace: TraceWriter, tracks: Mapping[int, str], agents: Mapping[str, int], lose: Callable[[str], None]
-    ) -> None:
-        self._trace, self._tracks, self._known_agents, self._lose = trace, tracks, agents, lose
+    def __init__(self, trace: TraceWriter, tracks: Mapping[int, str], agents: Mapping[str, int]) -> None:
+        self._trace, self._tracks, self._known_agents = trace, tracks, agents
         self._numbers = {name: number for number, name in tracks.items()}
         self._gpus = {match[1] for match in map(_OF_AGENT.match, tracks.values()) if match}
         self._counters = CounterTracks(trace)

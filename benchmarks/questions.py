@@ -1,6 +1,6 @@
 """The first question and the second: whole commands against a bare scan, with what is kept, and on many ranks.
 
-A bare scan is a `SELECT` of the columns that the first screen uses, of all tables of events, on all cores.
+A bare scan is a `SELECT` of the columns that the first screen reads, of all tables of events, on all cores.
 """
 
 from __future__ import annotations
@@ -8,16 +8,29 @@ from __future__ import annotations
 import subprocess
 import tempfile
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import rocpd
+from benchmarks.against import ROOT, checked_out, run_of
 from benchmarks.measure import Cost, cost, job, medians, scaled
+from benchmarks.ranks import BEFORE
 from benchmarks.summary import scan
 from rocpd.federate.limits import usable_cores
 from rocpd.summary.registry import SUMMARIES
 
 RANKS, EVENTS = 16, 340_000
 SINGLE = ("calls", "functions", "ranks")
+_READ = {
+    "rocpd_kernel_dispatch": 'id, kernel_id, start, "end", agent_id, stream_id, event_id',
+    "rocpd_region": 'id, name_id, event_id, tid, start, "end"',
+    "rocpd_event": "id, category_id, stack_id, extdata, call_stack",
+    "rocpd_memory_copy": 'id, name_id, start, "end", src_agent_id, dst_agent_id, stream_id, event_id, size',
+    "rocpd_memory_allocate": 'id, type, level, start, "end", agent_id, stream_id, queue_id, address, size, event_id',
+    "rocpd_sample": 'id, event_id, track_id, "timestamp"',
+    "rocpd_arg": "event_id, name, value",
+}
+"""The columns of events that the first screen reads."""
 
 
 def run() -> None:
@@ -27,9 +40,16 @@ def run() -> None:
     with ProcessPoolExecutor(usable_cores()) as pool:
         bare = medians({"scan": lambda: list(pool.map(_scan, files))}, runs=3)["scan"]
     print(f"bare scan of {RANKS} ranks of {EVENTS:,} events: {bare:.2f} s")
-    for name, bar in (("", 1.3), *((name, 1.0) for name in SINGLE)):
-        taken = medians({"it": lambda name=name: cost(*_summary(name), folder, "--index", "off", looks=False)}, 3)["it"]  # type: ignore[misc]
-        print(f"{name or 'first screen':20} {taken:6.2f} s, {taken / bare:.2f} x the scan (bar: {bar})", flush=True)
+    with checked_out(BEFORE) as old:
+        for name, bar in (("", 1.3), *((name, 1.0) for name in SINGLE)):
+            words = [*_summary(name), folder, "--index", "off"]
+            taken = medians({str(tree): partial(run_of, tree, words) for tree in (old, ROOT)}, 3)
+            before, now = taken.values()
+            print(
+                f"{name or 'first screen':20} {now:6.2f} s, {now / bare:.2f} x the scan (bar: {bar}); "
+                f"{now / before:.2f} x {BEFORE}",
+                flush=True,
+            )
     _ask_again(folder)
     _many_ranks()
 
@@ -41,7 +61,7 @@ def _summary(name: str) -> tuple[str, ...]:
 def _scan(file: Path) -> None:
     """Read the columns of a rank's tables of events, row by row."""
     with rocpd.connect([file], index="off") as session:
-        scan(session)
+        scan(session, _READ)
 
 
 def _ask_again(folder: str) -> None:

@@ -456,7 +456,7 @@ def raptor(reading: Reading) -> Iterator[Summary]:
         for context in sorted(with_idle, key=lambda c: (-with_idle[c][0].spread.moments.total, c))
     ]
     yield Summary(RAPTOR_TABLES["raptor-top"], (kernel, *before, *times), rows)
-    yield Summary.whole(RAPTOR_TABLES["raptor-variability"], _variability_rows(named, categories, whole))
+    yield Summary.whole(RAPTOR_TABLES["raptor-variability"], _variability_rows(named, whole))
 
 
 def _text(name: str | None) -> str:
@@ -503,9 +503,7 @@ def _category_rows(contexts: Mapping[_Named, tuple[Instances, str]], whole: int)
         yield (name, kinds, calls, *times, round(time * 100 / whole, 1))
 
 
-def _variability_rows(
-    named: Mapping[_Named, tuple[Instances, str]], categories: Categories, whole: int
-) -> Iterator[Row]:
+def _variability_rows(named: Mapping[_Named, tuple[Instances, str]], whole: int) -> Iterator[Row]:
     for name, wanted in (("by_comm", True), ("by_non_comm", False)):
         excess = sum(each.excess for each, category in named.values() if is_communication(category) is wanted)
         yield name, round(excess / 1e3, 1), round(excess * 100 / whole, 1)

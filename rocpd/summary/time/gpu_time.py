@@ -43,7 +43,6 @@ _COMPUTES = 0.1  # share of an agent's compute time from which on a stream count
 
 _HIDDEN, _COSTS = 5.0, 5.0  # percent hidden below which nothing overlaps; percent of the time that costs something
 
-_NEARLY_ALL = 0.9  # of exposed communication
 
 _MATTERS = 10.0  # percent of the time: exposed communication, exposed copies, start-up
 

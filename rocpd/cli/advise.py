@@ -18,7 +18,7 @@ from rocpd.base.texts import as_data
 from rocpd.cli import tables
 from rocpd.cli.commands import Asked, also_takes
 from rocpd.cli.diagnostics import clear_bars, job_text, note, progress, report_written
-from rocpd.cli.options import Execution, Inputs, SelectionOptions, TableOptions
+from rocpd.cli.options import JobChoice, SelectionOptions, TableOptions
 from rocpd.cli.terminal import screen_of
 from rocpd.facts.rank import Options
 from rocpd.federate.select.align import Align
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from rocpd.federate.select.filters import Filters
     from rocpd.federate.select.window import Window
     from rocpd.report.material import ReportBase
-    from rocpd.session import Session
 
 _FEW = 3  # inputs that commands name one by one
 
@@ -52,14 +51,7 @@ class AdviceChoice:
 
 
 @also_takes(lambda: entries.declared(("categories", "step_marker"), Options))
-def advise(
-    inputs: Inputs,
-    chosen: AdviceChoice,
-    selection: SelectionOptions,
-    output: TableOptions,
-    execution: Execution,
-    asked: Asked,
-) -> None:
+def advise(job: JobChoice, chosen: AdviceChoice, output: TableOptions, asked: Asked) -> None:
     """Say what costs time, and what to do about it.
 
     Rules look at the job in turn. Findings come in the order of their gains: by how much a step gets shorter in a
@@ -79,10 +71,10 @@ def advise(
         return
     name, path = tables.form_and_path(chosen.format, output, {name: form.ending for name, form in FORMS.items()})
     with (
-        selection.connect(inputs, execution, has_analyses=True) as session,
+        job.connect(has_analyses=True) as session,
         progress(f"advice on {job_text(session)}", "") as report,
     ):
-        words = shlex.join(inputs.paths) if len(inputs.paths) <= _FEW else None
+        words = shlex.join(job.paths) if len(job.paths) <= _FEW else None
         advice = ask(session, Options(**asked.fields(Options)), chosen.thresholds, report, words)
     clear_bars()
     with tables.open_output(path, output) as out:
@@ -138,14 +130,7 @@ class Changed:
 
 
 @also_takes(lambda: entries.declared(("categories", "step_marker"), Options))
-def whatif(
-    inputs: Inputs,
-    changed: Changed,
-    selection: SelectionOptions,
-    output: TableOptions,
-    execution: Execution,
-    asked: Asked,
-) -> None:
+def whatif(job: JobChoice, changed: Changed, output: TableOptions, asked: Asked) -> None:
     """Predict how long a step would take, had something been different.
 
     The job, with the waits between ranks, is replayed with the changes; by default without each cause that was found,
@@ -163,11 +148,11 @@ def whatif(
 
     form, path = tables.form_and_path(changed.format, output, tables.TEXT_OR_JSON)
     wanted = changes(changed.without, changed.scale, changed.overlap)
-    if selection.window():
+    if job.window():
         raise UsageError("whatif replays whole jobs: a window has no effect", "rocpd trim writes the part of a window")
     options = Options(**asked.fields(Options))
     with (
-        selection.connect(inputs, execution, has_analyses=True) as session,
+        job.connect(has_analyses=True) as session,
         progress(f"replays of {job_text(session)}", "") as report,
     ):
         answer = what_if(session, wanted, load(options.categories), options.step_marker, report)
@@ -203,9 +188,7 @@ class ReportChoice:
 
 
 @also_takes(lambda: entries.declared(READ, Options))
-def report(
-    inputs: Inputs, chosen: ReportChoice, selection: SelectionOptions, execution: Execution, asked: Asked
-) -> None:
+def report(job: JobChoice, chosen: ReportChoice, asked: Asked) -> None:
     """Write the verdict, charts and tables of a job as one file.
 
     The verdict first, then the job, ranks over time, where the time goes, steps, kernels, collectives and the waits for
@@ -225,15 +208,15 @@ def report(
     ready(chosen.path, chosen.plots)
     chosen_sections(chosen.sections, has_base=bool(chosen.base))
     given = Options(**asked.fields(Options))
-    base = _base(chosen, inputs, selection, execution, given) if chosen.base else None
+    base = _base(chosen, job, given) if chosen.base else None
     with (
-        selection.connect(inputs, execution, has_analyses=True) as session,
+        job.connect(has_analyses=True) as session,
         progress(f"report on {job_text(session)}", "") as bar,
     ):
-        paths = _seen_from(chosen.path.parent, inputs.paths)
-        read = " ".join(map(shlex.quote, inputs.paths)) or inputs_of(session)
-        words = " ".join([read, *(["--skip-bad"] if inputs.skip_bad else []), *_words(selection)])
-        python = _python(paths, selection, inputs.skip_bad)
+        paths = _seen_from(chosen.path.parent, job.paths)
+        read = " ".join(map(shlex.quote, job.paths)) or inputs_of(session)
+        words = " ".join([read, *(["--skip-bad"] if job.skip_bad else []), *_words(job)])
+        python = _python(paths, job)
         options = ReportOptions(chosen.sections, given, words, python, chosen.plots, base)
         write(session, chosen.path, options, chosen.force, bar)
     report_written(chosen.path)
@@ -241,9 +224,7 @@ def report(
         report_written(chosen.plots)
 
 
-def _base(
-    chosen: ReportChoice, inputs: Inputs, selection: SelectionOptions, execution: Execution, asked: Options
-) -> ReportBase:
+def _base(chosen: ReportChoice, job: JobChoice, asked: Options) -> ReportBase:
     """Return the base of the comparison, with the same selection as the job."""
     from rocpd.base.stages import InTurn
     from rocpd.compare.baseline import is_baseline
@@ -252,16 +233,13 @@ def _base(
     from rocpd.report.build import diff_options
     from rocpd.report.material import ReportBase
 
-    def opened(words: Sequence[str]) -> Session:
-        return selection.connect(inputs.only(words), execution, has_analyses=True)
-
     options, runs, folder = diff_options(asked), chosen.base, chosen.path.parent
-    selected = " ".join(_words(selection))
+    selected = " ".join(_words(job))
     words = "" if selected else " ".join(map(shlex.quote, runs))
-    connect = "" if any(map(is_baseline, runs)) else _python(_seen_from(folder, runs), selection, inputs.skip_bad)
+    connect = "" if any(map(is_baseline, runs)) else _python(_seen_from(folder, runs), job)
     with progress("base", "") as report:
         in_turn = InTurn(report, jobs_among(runs))
-        comparing = Comparing(options, DiffMetric(), opened, in_turn, selection=selected, on_note=note)
+        comparing = Comparing(options, DiffMetric(), job.open_side, in_turn, selection=selected, on_note=note)
         return ReportBase(tuple(comparing.runs(runs)), words, connect, options, selected)
 
 
@@ -270,13 +248,13 @@ def _seen_from(folder: Path, paths: Iterable[str]) -> list[str]:
     return [os.path.relpath(path, folder) if Path(path).exists() else path for path in paths]
 
 
-def _python(paths: Sequence[str], selection: SelectionOptions, skip_bad: bool) -> str:
+def _python(paths: Sequence[str], job: JobChoice) -> str:
     """Return the arguments of `rocpd.connect` that read the same part of the job."""
-    asked = {"window": selection.window(), "filters": selection.filters()}
+    asked = {"window": job.window(), "filters": job.filters()}
     given = [f"{name}=rocpd.{_made(value)}" for name, value in asked.items() if value]
-    align = [f'align="{selection.align}"'] if selection.align != Align.AUTO else []
-    offsets = [f"clock_offsets={selection.clock_offsets()!r}"] if selection.clock_offset else []
-    return ", ".join([repr(paths or None), *given, *align, *offsets, *(["skip_bad=True"] if skip_bad else [])])
+    align = [f'align="{job.align}"'] if job.align != Align.AUTO else []
+    offsets = [f"clock_offsets={job.clock_offsets()!r}"] if job.clock_offset else []
+    return ", ".join([repr(paths or None), *given, *align, *offsets, *(["skip_bad=True"] if job.skip_bad else [])])
 
 
 def _made(value: Window | Filters) -> str:

@@ -6,7 +6,7 @@ from rocpd.base import UsageError, entries, frozen
 from rocpd.base.option import Heading, plain
 from rocpd.cli.commands import Asked, also_takes
 from rocpd.cli.diagnostics import note, progress, report_written, size_of
-from rocpd.cli.options import Execution, Inputs, OutputOptions, PassOptions, SelectionOptions
+from rocpd.cli.options import JobChoice, OutputOptions, PassOptions
 from rocpd.convert import Format, check_options, endings_of, find, known_formats
 from rocpd.convert.options import GZIP, ConvertOptions
 
@@ -37,15 +37,7 @@ class FormatChoice:
 
 
 @also_takes(lambda: entries.shown({name: entry.options for name, entry in known_formats().items()}))
-def convert(
-    inputs: Inputs,
-    chosen: FormatChoice,
-    selection: SelectionOptions,
-    passes: PassOptions,
-    output: OutputOptions,
-    execution: Execution,
-    asked: Asked,
-) -> None:
+def convert(job: JobChoice, chosen: FormatChoice, passes: PassOptions, output: OutputOptions, asked: Asked) -> None:
     """Write traces and tables that other tools read.
 
     Nothing is dropped. Outputs are <DIR>/<NAME>_results.pftrace, <NAME>_results.otf2, <NAME>_kernel_trace.csv …,
@@ -62,7 +54,7 @@ def convert(
         note(f"without effect on {', '.join(formats)}: {', '.join(without_effect)}")
     target = output.destination(endings_of(formats.values()))
     options = ConvertOptions.at(target, output.force, **asked.fields(ConvertOptions))
-    with selection.connect(inputs, execution, all_passes=passes.all_passes) as opened:
+    with job.connect(all_passes=passes.all_passes) as opened:
         session = opened.in_rows
         for word, entry in formats.items():
             with progress(f"convert {word}", size=lambda: size_of(session)) as report:

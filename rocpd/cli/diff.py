@@ -5,9 +5,7 @@ from __future__ import annotations
 import enum
 import json
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import fields, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -17,7 +15,7 @@ from rocpd.base.stages import InTurn
 from rocpd.base.texts import as_data
 from rocpd.cli import tables
 from rocpd.cli.diagnostics import ReaderGoneError, note, progress, report_written
-from rocpd.cli.options import Execution, Inputs, PlaceOptions, SelectionOptions, SpanOptions, TableOptions
+from rocpd.cli.options import Execution, Inputs, JobChoice, PlaceOptions, SpanOptions, TableOptions, whole
 from rocpd.cli.tables import Delivery
 from rocpd.cli.terminal import screen_of
 from rocpd.compare.options import STEP, DiffOptions, metric_of
@@ -27,7 +25,6 @@ if TYPE_CHECKING:
     from rocpd.compare.run import Comparing
     from rocpd.compare.run_profile import RunProfile
     from rocpd.history.history import JobHistory
-    from rocpd.session import Session
 
 
 @frozen
@@ -89,12 +86,12 @@ class DiffSelection(SpanOptions, PlaceOptions):
         complete_from="ranks",
     )
 
-    def selected(self, *, is_within: bool) -> SelectionOptions:
-        """Return the selection for `connect`; `Comparing` selects steps, and within one job ranks, by itself."""
+    def of(self, job: JobChoice, *, is_within: bool) -> JobChoice:
+        """Return a job with this selection; `Comparing` selects steps, and within one job ranks, by itself."""
         chosen = {field.name: getattr(self, field.name) for field in fields(self)} | {"step": None}
         if is_within:
             chosen |= {"rank": None, "host": self.host if self.step is not None else None}
-        return SelectionOptions(**chosen)
+        return replace(job, **chosen)
 
     @property
     def is_within(self) -> bool:
@@ -159,11 +156,11 @@ def diff(
     metric = metric_of(asked.metric)
     asked.pattern()
     is_within = _is_within(inputs, selection, gate, metric.name != STEP)
-    opening = partial(_open, inputs=inputs, selection=selection.selected(is_within=is_within), execution=execution)
+    job = selection.of(whole(Inputs(skip_bad=inputs.skip_bad), execution), is_within=is_within)
     steps, text = (None, "") if is_within else (selection.step, selection.text)
     named = [*inputs.base, *inputs.words, *inputs.new]
     with progress(f"diff of {amount(len(named), 'input')}", "") as report:
-        comparing = Comparing(asked, metric, opening, InTurn(report, jobs_among(named)), steps, text, note)
+        comparing = Comparing(asked, metric, job.open_side, InTurn(report, jobs_among(named)), steps, text, note)
         if gate.save_baseline:
             _save(comparing, named, gate.save_baseline, output)
             return Exit.GOOD
@@ -202,12 +199,6 @@ def _is_within(inputs: DiffInputs, selection: DiffSelection, gate: Gate, has_met
     if is_within and gate.accept:
         raise UsageError("--accept changes a file of --save-baseline; steps and ranks of one job have none")
     return is_within
-
-
-def _open(
-    paths: Sequence[str], inputs: DiffInputs, selection: SelectionOptions, execution: Execution
-) -> AbstractContextManager[Session]:
-    return selection.connect(Inputs(tuple(paths), skip_bad=inputs.skip_bad), execution, has_analyses=True)
 
 
 def _within(comparing: Comparing, inputs: DiffInputs, selection: DiffSelection) -> Comparison:
@@ -396,13 +387,10 @@ class _Asked:
             raise UsageError("no run is named", "rocpd history add STORE RUN...; rocpd history check STORE RUN...")
         metric = replace(metric_of(self.comparing.metric), has_whole=has_whole)
         self.comparing.pattern()
+        job = whole(Inputs(skip_bad=self.inputs.skip_bad), self.execution)
         with progress("history", "") as report:
             in_turn = InTurn(report, jobs_among(self.words))
-            return Comparing(self.comparing, metric, self._open_run, in_turn, on_note=note).runs(self.words)
-
-    def _open_run(self, paths: Sequence[str]) -> AbstractContextManager[Session]:
-        inputs = Inputs(tuple(paths), skip_bad=self.inputs.skip_bad)
-        return SelectionOptions().connect(inputs, self.execution, has_analyses=True)
+            return Comparing(self.comparing, metric, job.open_side, in_turn, on_note=note).runs(self.words)
 
     def history(self) -> JobHistory:
         """Open the history."""

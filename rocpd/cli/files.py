@@ -14,7 +14,7 @@ from rocpd.base import InputError, RocpdError, UsageError, amount, frozen
 from rocpd.base.option import REQUIRED, Heading, declare, plain
 from rocpd.cli import tables
 from rocpd.cli.diagnostics import note, progress, report_written
-from rocpd.cli.options import Execution, Inputs, OutputOptions, SelectionOptions, TableOptions
+from rocpd.cli.options import Execution, Inputs, JobChoice, OutputOptions, SelectionOptions, TableOptions, whole
 from rocpd.federate.plan.steps import IndexUse
 from rocpd.redact.options import RedactOptions
 from rocpd.summary.registry import OVERVIEW
@@ -101,9 +101,7 @@ class MergeOptions:
     limit: int = declare(20, "Rows of a summary table; 0 shows all.", heading=Heading.OUTPUT, least=0)
 
 
-def merge(
-    inputs: Inputs, asked: MergeOptions, selection: SelectionOptions, output: TableOptions, execution: Execution
-) -> None:
+def merge(job: JobChoice, asked: MergeOptions, output: TableOptions) -> None:
     """Write all ranks into one SQLite file.
 
     Any SQLite tool shows it as one job. Every row of every rank is kept under its own table names; the joined views are
@@ -120,7 +118,7 @@ def merge(
     from rocpd.federate.merge import merge as write_merged
 
     target = output.destination(_ENDINGS, "merged").path(_ENDINGS[0])
-    with selection.connect(inputs, execution) as session:
+    with job.connect() as session:
         with progress("merge") as report:
             write_merged(session, target, output.force, report)
         ranks, files = len(session.ranks), len({rank.opening.path for rank in session.ranks})
@@ -128,7 +126,7 @@ def merge(
     if asked.summary:
         from rocpd.facts.rank import Options
 
-        with SelectionOptions().connect(Inputs((str(target),)), execution) as session:
+        with whole(Inputs((str(target),)), job).connect() as session:
             shown = tables.run_analyses(session, [OVERVIEW], Options())
             tables.Delivery(None, None, output, asked.limit).write(*shown)
 
@@ -136,7 +134,7 @@ def merge(
 _RPD = ".rpd"
 
 
-def trim(inputs: Inputs, selection: SelectionOptions, output: OutputOptions, execution: Execution) -> None:
+def trim(job: JobChoice, output: OutputOptions) -> None:
     """Write the part of a job that lies in a window.
 
     Events that overlap the window stay as a whole, with the calls that launched them. A single RPD file becomes an RPD
@@ -148,14 +146,14 @@ def trim(inputs: Inputs, selection: SelectionOptions, output: OutputOptions, exe
         rocpd trim trace.rpd -o part.db --start-marker "step 3" --end-marker "step 5"
         rocpd trim job/ -o part.db --step 3
     """
-    if selection.window() is None:
+    if job.window() is None:
         raise UsageError("trim needs a window", "--start, --end, --step, a marker, --window-kernel, --auto-roi")
-    with selection.connect(inputs, execution) as session:
-        trace = _rpd_file(inputs)
+    with job.connect() as session:
+        trace = _rpd_file(job)
         target = output.destination((_RPD, *_ENDINGS) if trace else _ENDINGS, "trimmed")
         path = target.path(_RPD if trace else _ENDINGS[0])
         if trace and path.suffix == _RPD:
-            _refuse_filters(selection)
+            _refuse_filters(job)
             _write_rpd(session, trace, path, output.force)
         else:
             from rocpd.federate.merge import merge
@@ -247,7 +245,7 @@ def package(inputs: Inputs, asked: PackageOptions) -> None:
         raise UsageError("--with-index: there is no package to hold it", "-d NAME.rpdb writes one")
     placement = FilePlacement.COPY if asked.copy else FilePlacement.MOVE if asked.consolidate else FilePlacement.STAY
     target = asked.target
-    with SelectionOptions().connect(inputs, Execution()) as session, progress("package", "files") as report:
+    with whole(inputs).connect() as session, progress("package", "files") as report:
         if placement is not FilePlacement.COPY and any(is_cached(rank.opening.path) for rank in session.ranks):
             raise UsageError("imported traces lie in the cache, which may drop them", "--copy, or rocpd import first")
         files: Collection[Path] = (
@@ -276,9 +274,7 @@ class Place:
     force: bool = plain(False, "Replace a folder that an earlier run wrote.")
 
 
-def redact(
-    inputs: Inputs, asked: RedactOptions, selection: SelectionOptions, place: Place, execution: Execution
-) -> None:
+def redact(job: JobChoice, asked: RedactOptions, place: Place) -> None:
     """Write files of a job that can be given away.
 
     Hosts, machines, users, paths, arguments, URLs, addresses and secrets get names such as host-01, the same in all
@@ -293,7 +289,7 @@ def redact(
     """
     from rocpd.redact.run import redact as write_redacted
 
-    with selection.connect(inputs, execution) as session:
+    with job.connect() as session:
         with progress("redact", "ranks") as report:
             counts = write_redacted(session, place.folder, asked, place.force, report)
         ranks = len(session.ranks)
@@ -333,7 +329,7 @@ def symbolize(inputs: Inputs, asked: DebugOptions) -> None:
 
     if not asked.debug_dir:
         raise UsageError("no --debug-dir: there is nothing to take names from", "rocpd symbolize job --debug-dir DIR")
-    with SelectionOptions().connect(inputs, Execution()) as session, progress("symbolize", "files") as report:
+    with whole(inputs).connect() as session, progress("symbolize", "files") as report:
         counts = write_symbolized(session, asked.folder, asked.debug_dir, asked.force, report)
     note(f"{amount(counts.named, 'place')} of {counts.places} have names now, {counts.libraries} of libraries found")
     report_written(asked.folder, f"{amount(counts.files, 'file')}, ")
@@ -371,7 +367,7 @@ def index(inputs: Inputs, asked: IndexOptions, execution: Execution) -> None:
     from rocpd.index.build import build
 
     folder = asked.folder or execution.index_folder
-    with SelectionOptions().connect(inputs, execution) as session, progress("index", "ranks") as report:
+    with whole(inputs, execution).connect() as session, progress("index", "ranks") as report:
         built = build(session, folder, report)
         paths = {rank.number: rank.opening.path for rank in session.ranks}
     new = [each for each in built if each.is_new]
@@ -394,7 +390,7 @@ def _keep_facts(inputs: Inputs, execution: Execution) -> None:
 
     with (
         contextlib.suppress(RocpdError),  # `rocpd summary` reports what the job lacks
-        SelectionOptions().connect(inputs, execution) as session,
+        whole(inputs, execution).connect() as session,
         progress("summary", "") as report,
     ):
         for table in run(session, OVERVIEW, progress=report):

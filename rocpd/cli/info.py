@@ -11,7 +11,7 @@ from rocpd.base.option import plain
 from rocpd.base.texts import visible
 from rocpd.cli import tables
 from rocpd.cli.diagnostics import note
-from rocpd.cli.options import Execution, Inputs, SelectionOptions, TableOptions
+from rocpd.cli.options import JobChoice, TableOptions
 from rocpd.cli.terminal import screen_of
 from rocpd.schema.load import TABLES, VIEWS, table, view
 from rocpd.table.palette import Screen
@@ -53,9 +53,7 @@ class InfoOptions:
     format: str = tables.format_option()
 
 
-def info(
-    inputs: Inputs, asked: InfoOptions, selection: SelectionOptions, output: TableOptions, execution: Execution
-) -> None:
+def info(job: JobChoice, asked: InfoOptions, output: TableOptions) -> None:
     """Show what the job is: GPUs, versions, ranks, rows, problems.
 
     Ranks of one clock_domain have comparable timestamps; span_s is first start to last end in seconds. offset_ns is
@@ -70,7 +68,7 @@ def info(
 
     form, path = tables.format_and_path(asked.format, output)
     only = asked.only or (InfoSection.RANKS if form else None)
-    with selection.connect(inputs, execution) as session, tables.open_output(path, output) as out:
+    with job.connect() as session, tables.open_output(path, output) as out:
         screen = screen_of(out)
         described = describe(session, (only,) if only else ())
         for number, (name, section) in enumerate(described.items()):

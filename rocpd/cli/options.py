@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from rocpd.base import UsageError, frozen, output
-from rocpd.base.option import Heading, declare, field_of, plain
+from rocpd.base.option import Heading, declare, field_of, options_of, plain
 from rocpd.cli.diagnostics import note, progress
 from rocpd.cli.terminal import When
 from rocpd.facts.rank import MARKS_STEPS
-from rocpd.federate.plan.steps import IndexUse, Strategy
+from rocpd.federate.plan.steps import IndexUse
 from rocpd.federate.select.align import Align, GivenOffset
 from rocpd.schema.rules.steps import STEP_MARKER
 
@@ -49,7 +49,7 @@ class Inputs:
         """All inputs, those of `-i` first."""
         return [*self.named, *self.words]
 
-    def only(self, paths: Iterable[str]) -> Inputs:
+    def only(self, paths: Iterable[str]) -> Self:
         """Return the same options with other inputs, where some words were no inputs."""
         return replace(self, words=tuple(paths), named=())
 
@@ -168,46 +168,6 @@ class SelectionOptions(WindowOptions, FilterOptions):
             offsets[host] = int(ns) if within is None else (int(ns), int(within))
         return offsets
 
-    def connect(
-        self,
-        inputs: Inputs,
-        execution: Execution,
-        *,
-        has_analyses: bool = False,
-        all_passes: bool = False,
-        on_note: Callable[[str], None] | None = None,
-    ) -> Session:
-        """Open inputs with the options of the command line. Errors as `rocpd.connect`, `window` and `filters`.
-
-        Args:
-            inputs: the inputs.
-            execution: processes, cluster and index.
-            has_analyses: whether the command runs analyses, for which `--step-marker` counts without a window, too.
-            all_passes: as `rocpd.connect`.
-            on_note: called with notes; None: they go to stderr.
-        """
-        from rocpd.session import connect
-
-        if self.step_marker != STEP_MARKER and self.step is None and not has_analyses:
-            raise UsageError("--step-marker needs --step")
-        window, filters, offsets = self.window(), self.filters(), self.clock_offsets()
-        with progress("import", "bytes") as report:
-            return connect(
-                inputs.paths,
-                skip_bad=inputs.skip_bad,
-                align=self.align,
-                clock_offsets=offsets,
-                window=window,
-                filters=filters,
-                all_passes=all_passes,
-                client=execution.cluster(),
-                jobs=execution.jobs or None,
-                index=execution.index,
-                index_folder=execution.index_folder,
-                on_note=on_note or note,
-                on_progress=report,
-            )
-
 
 @frozen
 class Execution:
@@ -256,14 +216,50 @@ class Execution:
 
 
 @frozen
-class SqlExecution(Execution):
-    """Processes, cluster and index that do the work, and the strategy for SQL."""
+class JobChoice(Inputs, SelectionOptions, Execution):
+    """The job: its files, the selected part of it, and what does the work."""
 
-    strategy: Strategy = declare(
-        Strategy.AUTO,
-        "How a statement runs over ranks; the answer is the same, but for the last digit of sums of reals.",
-    )
-    explain: bool = declare(False, "Show how it would run: strategy, SQL of each step.")
+    def connect(
+        self, *, has_analyses: bool = False, all_passes: bool = False, on_note: Callable[[str], None] = note
+    ) -> Session:
+        """Open the job. Errors as `rocpd.connect`, `window` and `filters`.
+
+        Args:
+            has_analyses: whether the command runs analyses, for which `--step-marker` counts without a window, too.
+            all_passes: as `rocpd.connect`.
+            on_note: called with notes.
+        """
+        from rocpd.session import connect
+
+        if self.step_marker != STEP_MARKER and self.step is None and not has_analyses:
+            raise UsageError("--step-marker needs --step")
+        window, filters, offsets = self.window(), self.filters(), self.clock_offsets()
+        with progress("import", "bytes") as report:
+            return connect(
+                self.paths,
+                skip_bad=self.skip_bad,
+                align=self.align,
+                clock_offsets=offsets,
+                window=window,
+                filters=filters,
+                all_passes=all_passes,
+                client=self.cluster(),
+                jobs=self.jobs or None,
+                index=self.index,
+                index_folder=self.index_folder,
+                on_note=on_note,
+                on_progress=report,
+            )
+
+    def open_side(self, paths: Sequence[str]) -> Session:
+        """Open other inputs in the same way, for a comparison."""
+        return self.only(paths).connect(has_analyses=True)
+
+
+def whole(inputs: Inputs, execution: Execution = Execution()) -> JobChoice:
+    """Return the choice of all of a job."""
+    groups: tuple[tuple[type, object], ...] = (Inputs, inputs), (Execution, execution)
+    return JobChoice(**{option.name: getattr(of, option.name) for kind, of in groups for option in options_of(kind)})
 
 
 @frozen

@@ -18,7 +18,8 @@ from rocpd.base.texts import VisibleStream
 from rocpd.cli import tables
 from rocpd.cli.argv import check_sql, split_sql
 from rocpd.cli.diagnostics import clear_bars, index_hint, note, progress
-from rocpd.cli.options import Execution, Inputs, PassOptions, SelectionOptions, SqlExecution, TableOptions
+from rocpd.cli.options import JobChoice, PassOptions, TableOptions
+from rocpd.federate.plan.steps import Strategy
 from rocpd.federate.statements import statements
 from rocpd.table import TableFormat
 
@@ -27,12 +28,18 @@ if TYPE_CHECKING:
 
 
 @frozen
-class SqlAndInputs(Inputs):
-    """The SQL, and the files to read."""
+class SqlJob(JobChoice):
+    """The SQL, the job, and the strategy for SQL."""
 
     words: tuple[str, ...] = plain(
         (), "SQL, then files, globs, folders, *.rpdb packages.", "[SQL] [INPUTS]...", is_positional=True
     )
+    strategy: Strategy = declare(
+        Strategy.AUTO,
+        "How a statement runs over ranks; the answer is the same, but for the last digit of sums of reals.",
+        heading=Heading.EXECUTION,
+    )
+    explain: bool = declare(False, "Show how it would run: strategy, SQL of each step.", heading=Heading.EXECUTION)
 
 
 @frozen
@@ -47,14 +54,7 @@ class QueryOptions:
     )
 
 
-def query(
-    inputs: SqlAndInputs,
-    asked: QueryOptions,
-    selection: SelectionOptions,
-    passes: PassOptions,
-    output: TableOptions,
-    execution: SqlExecution,
-) -> None:
+def query(asked: QueryOptions, job: SqlJob, passes: PassOptions, output: TableOptions) -> None:
     """Ask SQL of all ranks at once.
 
     Tables (rocpd_region …) and views (kernels, regions, top_kernels …) are those of the whole job; views end with
@@ -68,12 +68,12 @@ def query(
         rocpd query "select rank, sum(duration) from kernels group by rank" job/*.db
         rocpd query "select * from regions" a.db b.db -o regions.csv
     """
-    text, paths = _sql_and_paths(inputs, asked)
+    text, paths = _sql_and_paths(job, asked)
     script = _read_script(asked.script) if asked.script else ""
     form, path = tables.format_and_path(asked.format, output)
     limit = tables.most_rows(asked.limit, form is None, usual=100)
     with (
-        selection.connect(inputs.only(paths), execution, all_passes=passes.all_passes) as session,
+        job.only(paths).connect(all_passes=passes.all_passes) as session,
         tables.open_output(path, output) as out,
         index_hint(lambda: any(map(session.lacks_index, statements(text)))),
     ):
@@ -82,8 +82,8 @@ def query(
             with _Bar(out) as bar:
                 rows = (
                     session.explain(statement)
-                    if execution.explain
-                    else session.execute(statement, strategy=execution.strategy, on_progress=bar.on_progress)
+                    if job.explain
+                    else session.execute(statement, strategy=job.strategy, on_progress=bar.on_progress)
                 )
                 if not rows.columns:
                     list(rows)
@@ -126,12 +126,12 @@ def _part_from_last(results: int, out: TextIO, form: TableFormat | None) -> None
         out.write("\n")
 
 
-def _sql_and_paths(inputs: SqlAndInputs, asked: QueryOptions) -> tuple[str, list[str]]:
+def _sql_and_paths(job: SqlJob, asked: QueryOptions) -> tuple[str, list[str]]:
     """Return the SQL and the inputs; SQL is `--query`, else one of the words, else the last value of `-i`."""
     if asked.query is not None:
-        return asked.query, inputs.paths
-    sql, words = split_sql(inputs.words)
-    named = list(inputs.named)
+        return asked.query, job.paths
+    sql, words = split_sql(job.words)
+    named = list(job.named)
     if sql is None and not asked.script:
         sql, named = split_sql(named)
     if sql and sql.strip():
@@ -158,7 +158,7 @@ _ALLOWED = frozenset({
 """The dot commands that neither write nor run anything; commands that a later apsw adds are refused."""
 
 
-def shell(inputs: Inputs, selection: SelectionOptions, passes: PassOptions, execution: Execution) -> int:
+def shell(job: JobChoice, passes: PassOptions) -> int:
     """Open SQLite's shell on all ranks, read-only.
 
     It has completion, history and .tables.
@@ -167,7 +167,7 @@ def shell(inputs: Inputs, selection: SelectionOptions, passes: PassOptions, exec
         rocpd shell job/
         echo "select count(*) from kernels;" | rocpd shell job/
     """
-    with selection.connect(inputs, execution, all_passes=passes.all_passes) as session:
+    with job.connect(all_passes=passes.all_passes) as session:
         ranks = amount(len(session.in_rows.ranks), "rank")
         return _run_shell(
             session.open_views(), [*session.calculated()], f"{ranks}; .tables lists what there is, .help helps"

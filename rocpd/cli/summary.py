@@ -10,6 +10,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -21,7 +22,7 @@ from rocpd.cli import tables
 from rocpd.cli.argv import split_names
 from rocpd.cli.commands import COMMANDS, Asked, also_takes
 from rocpd.cli.diagnostics import note, standard_output, until_ctrl_c
-from rocpd.cli.options import Execution, Inputs, SelectionOptions, TableOptions
+from rocpd.cli.options import Inputs, JobChoice, TableOptions, whole
 from rocpd.cli.tables import Delivery, TextDelivery, amds_tables, run_analyses
 from rocpd.facts.rank import By, Options
 from rocpd.schema.rules.kernel_names import KernelNames
@@ -62,8 +63,8 @@ def _format_listing() -> str:
 
 
 @frozen
-class NamesAndInputs(Inputs):
-    """The names of analyses, and the files to read."""
+class NamedJob(JobChoice):
+    """The names of analyses, and the job."""
 
     words: tuple[str, ...] = plain(
         (),
@@ -143,14 +144,7 @@ class SummaryChoice:
 
 
 @also_takes(lambda: entries.shown({name: analysis.options for name, analysis in known_analyses().items()}))
-def summary(
-    inputs: NamesAndInputs,
-    chosen: SummaryChoice,
-    selection: SelectionOptions,
-    output: TableOptions,
-    execution: Execution,
-    asked: Asked,
-) -> None:
+def summary(chosen: SummaryChoice, job: NamedJob, output: TableOptions, asked: Asked) -> None:
     """Show where the time went, exact over all ranks.
 
     Without names: problems, the parts of the time, and the work that takes it. With names: these summaries, with
@@ -172,16 +166,17 @@ def summary(
         rows = ((name, " ".join(analysis.tables[1:]), analysis.help) for name, analysis in analyses.items())
         _write(("name", "more tables", "what"), rows, output)
         return
-    names, paths = _names_and_paths(chosen, inputs, output, analyses)
+    names, paths = _names_and_paths(chosen, job, output, analyses)
+    job = job.only(paths)
     if not chosen.list_categories:
-        given = [name for name in asked.given if name != "step_marker" or selection.step is None]
+        given = [name for name in asked.given if name != "step_marker" or job.step is None]
         asked.refuse_taken(check_options(names or TOTALS, given, analyses))
     options = Options(chosen.by, chosen.kernel_names, **asked.fields(Options))
     delivery = _delivery(chosen, output, names, analyses)
     if chosen.follow:
-        _follow(delivery, inputs.only(paths), selection, execution, options)
+        _follow(delivery, job, options)
         return
-    with selection.connect(inputs.only(paths), execution, has_analyses=True) as session:
+    with job.connect(has_analyses=True) as session:
         if chosen.list_categories:
             _list_categories(session, output)
         elif isinstance(delivery, TextDelivery):
@@ -193,16 +188,16 @@ def summary(
 
 
 def _names_and_paths(
-    chosen: SummaryChoice, inputs: NamesAndInputs, output: TableOptions, analyses: Mapping[str, Analysis]
+    chosen: SummaryChoice, job: NamedJob, output: TableOptions, analyses: Mapping[str, Analysis]
 ) -> tuple[list[str], list[str]]:
     """Return the names of the analyses asked for, none for AMD's tables, and the files.
 
     Raises:
         UsageError: there are both names and options of AMD's tables.
     """
-    certain = [word for word in inputs.named if os.path.lexists(word)]
+    certain = [word for word in job.named if os.path.lexists(word)]
     names, others = split_names(
-        [word for word in inputs.paths if word not in certain], [*tables_of(analyses), ALL], COMMANDS
+        [word for word in job.paths if word not in certain], [*tables_of(analyses), ALL], COMMANDS
     )
     paths = [*certain, *others]
     for name in () if paths else filter(os.path.isdir, names):
@@ -220,13 +215,7 @@ def _names_and_paths(
     return names, paths
 
 
-def _follow(
-    delivery: Delivery | TextDelivery,
-    inputs: Inputs,
-    selection: SelectionOptions,
-    execution: Execution,
-    options: Options,
-) -> None:
+def _follow(delivery: Delivery | TextDelivery, job: JobChoice, options: Options) -> None:
     """Print kernels as files grow, and each note once.
 
     Raises:
@@ -242,12 +231,9 @@ def _follow(
     if delivery.target:
         raise UsageError("--follow: writes to stdout: a file appears when it is complete", "leave out -o and -d")
     notes = Notes(note)
-
-    def connect() -> Session:
-        return selection.connect(inputs, execution, has_analyses=True, on_note=notes.add)
-
+    connect = partial(job.connect, has_analyses=True, on_note=notes.add)
     with tables.open_output(None, delivery.output) as out:
-        follow(connect, inputs.paths, options, out, notes.add)
+        follow(connect, job.paths, options, out, notes.add)
 
 
 def _delivery(
@@ -295,9 +281,7 @@ class CountersChoice:
     limit: int = plain(0, "Most rows of a table, 0: all.", "N", heading=Heading.OUTPUT, least=0)
 
 
-def counters(
-    inputs: Inputs, chosen: CountersChoice, selection: SelectionOptions, output: TableOptions, execution: Execution
-) -> None:
+def counters(job: JobChoice, chosen: CountersChoice, output: TableOptions) -> None:
     """Show which hardware counters were collected, and for what.
 
     Which counters, in which passes of the program, for how many dispatches; how much the times of passes differ; how
@@ -310,7 +294,7 @@ def counters(
     """
     form, _ = tables.format_and_path(chosen.format, output, of_analyses=True)
     delivery = Delivery.of(form, output, chosen.limit)
-    with selection.connect(inputs, execution, has_analyses=True) as session:
+    with job.connect(has_analyses=True) as session:
         summaries, _ = run_analyses(session, _OF_COUNTERS, Options())
         known = {summary.name: summary for summary in summaries}
         shown = [known[name] for name in _OF_COUNTERS if name in known]
@@ -409,8 +393,8 @@ def raptor(inputs: Inputs, asked: RaptorOptions) -> None:
     from rocpd.federate.select.filters import Filters
     from rocpd.federate.select.window import Window
 
-    with SelectionOptions().connect(inputs, Execution()) as whole:
-        session = whole.where(Filters(agents=asked.gpu_id)) if asked.gpu_id else whole
+    with whole(inputs).connect() as every:
+        session = every.where(Filters(agents=asked.gpu_id)) if asked.gpu_id else every
         edges = edge(session, asked.roi_start), edge(session, asked.roi_end)
         window = Window(*edges, auto_roi=asked.auto_roi)
         _show_tables(session.within(window) if window else session, asked)

@@ -9,7 +9,7 @@ import socket
 from rocpd.base import frozen
 from rocpd.base.option import Heading, declare, plain
 from rocpd.cli.diagnostics import job_text, note, progress, standard_output, until_ctrl_c
-from rocpd.cli.options import Execution, Inputs, SelectionOptions
+from rocpd.cli.options import JobChoice
 
 _WAIT_S = 0.5
 
@@ -28,7 +28,7 @@ class ViewOptions:
     sql_rows: int = declare(1000, "Rows of an answer.", "N", least=1)
 
 
-def view(inputs: Inputs, asked: ViewOptions, selection: SelectionOptions, execution: Execution) -> None:
+def view(choice: JobChoice, asked: ViewOptions) -> None:
     """Show a job in the browser: time line, report, flame graphs, SQL.
 
     A server on this machine alone, with a secret in its address. A job that is still running is shown as it grows.
@@ -44,16 +44,13 @@ def view(inputs: Inputs, asked: ViewOptions, selection: SelectionOptions, execut
     from rocpd.view.server import ViewLimits, ViewServer, find_ui
 
     ui = find_ui(asked.perfetto_ui)
-    selected = selection.align, selection.clock_offsets(), selection.window(), selection.filters()
-    job, base = (
-        ViewedJob(tuple(paths), inputs.skip_bad, *selected, execution.jobs or None)
-        for paths in (inputs.paths, asked.base)
-    )
+    selected = choice.align, choice.clock_offsets(), choice.window(), choice.filters(), choice.jobs or None
+    job, base = (ViewedJob(tuple(paths), choice.skip_bad, *selected) for paths in (choice.paths, asked.base))
     limits = ViewLimits(asked.sql_seconds, asked.sql_rows)
     with ViewServer(job, ui, limits, asked.port, base if asked.base else None) as server:
         jobs = []
-        for overview, shown in zip(server.overviews.values(), (inputs, inputs.only(asked.base)), strict=False):
-            session = selection.connect(shown, execution)
+        for overview, shown in zip(server.overviews.values(), (choice, choice.only(asked.base)), strict=False):
+            session = shown.connect()
             overview.open(session)
             jobs.append((overview, job_text(session)))
         with standard_output() as out:

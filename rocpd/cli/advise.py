@@ -228,7 +228,6 @@ def _base(chosen: ReportChoice, job: JobChoice, asked: Options) -> ReportBase:
     """Return the base of the comparison, with the same selection as the job."""
     from rocpd.base.stages import InTurn
     from rocpd.compare.baseline import is_baseline
-    from rocpd.compare.options import DiffMetric
     from rocpd.compare.run import Comparing, jobs_among
     from rocpd.report.build import diff_options
     from rocpd.report.material import ReportBase
@@ -239,7 +238,7 @@ def _base(chosen: ReportChoice, job: JobChoice, asked: Options) -> ReportBase:
     connect = "" if any(map(is_baseline, runs)) else _python(_seen_from(folder, runs), job)
     with progress("base", "") as report:
         in_turn = InTurn(report, jobs_among(runs))
-        comparing = Comparing(options, DiffMetric(), job.open_side, in_turn, selection=selected, on_note=note)
+        comparing = Comparing(options, job.open_side, in_turn, selection=selected, on_note=note)
         return ReportBase(tuple(comparing.runs(runs)), words, connect, options, selected)
 
 

@@ -18,7 +18,7 @@ from rocpd.cli.diagnostics import ReaderGoneError, note, progress, report_writte
 from rocpd.cli.options import Execution, Inputs, JobChoice, PlaceOptions, SpanOptions, TableOptions, whole
 from rocpd.cli.tables import Delivery
 from rocpd.cli.terminal import screen_of
-from rocpd.compare.options import STEP, DiffOptions, metric_of
+from rocpd.compare.options import STEP, DiffOptions
 
 if TYPE_CHECKING:
     from rocpd.compare.comparison import Comparison
@@ -153,14 +153,13 @@ def diff(
     from rocpd.compare.comparison import compare
     from rocpd.compare.run import Comparing, jobs_among
 
-    metric = metric_of(asked.metric)
-    asked.pattern()
-    is_within = _is_within(inputs, selection, gate, metric.name != STEP)
+    asked.check()
+    is_within = _is_within(inputs, selection, gate, asked.decides.name != STEP)
     job = selection.of(whole(Inputs(skip_bad=inputs.skip_bad), execution), is_within=is_within)
     steps, text = (None, "") if is_within else (selection.step, selection.text)
     named = [*inputs.base, *inputs.words, *inputs.new]
     with progress(f"diff of {amount(len(named), 'input')}", "") as report:
-        comparing = Comparing(asked, metric, job.open_side, InTurn(report, jobs_among(named)), steps, text, note)
+        comparing = Comparing(asked, job.open_side, InTurn(report, jobs_among(named)), steps, text, note)
         if gate.save_baseline:
             _save(comparing, named, gate.save_baseline, output)
             return Exit.GOOD
@@ -172,7 +171,7 @@ def diff(
             base, new = inputs.sides()
             _check_acceptance(gate, base)
             runs = comparing.runs(new)
-            comparison = compare(comparing.runs(base), runs, asked, metric)
+            comparison = compare(comparing.runs(base), runs, asked)
             if gate.accept:
                 _accept(Path(base[0]), comparison, runs, gate.reason or "")
     return show(comparison, gate, output)
@@ -380,17 +379,17 @@ class _Asked:
     execution: Execution
 
     def runs(self, has_whole: bool = False) -> list[RunProfile]:
-        """Measure the named runs; `has_whole` as in `DiffMetric`."""
+        """Measure the named runs; `has_whole` as in `DiffOptions`."""
         from rocpd.compare.run import Comparing, jobs_among
 
         if not self.words:
             raise UsageError("no run is named", "rocpd history add STORE RUN...; rocpd history check STORE RUN...")
-        metric = replace(metric_of(self.comparing.metric), has_whole=has_whole)
-        self.comparing.pattern()
+        options = replace(self.comparing, has_whole=has_whole)
+        options.check()
         job = whole(Inputs(skip_bad=self.inputs.skip_bad), self.execution)
         with progress("history", "") as report:
             in_turn = InTurn(report, jobs_among(self.words))
-            return Comparing(self.comparing, metric, job.open_side, in_turn, on_note=note).runs(self.words)
+            return Comparing(options, job.open_side, in_turn, on_note=note).runs(self.words)
 
     def history(self) -> JobHistory:
         """Open the history."""

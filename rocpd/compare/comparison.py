@@ -249,23 +249,19 @@ class Comparison:
 
 
 def compare(
-    base: Sequence[RunProfile],
-    new: Sequence[RunProfile],
-    options: DiffOptions,
-    metric: DiffMetric,
-    subject: Subject | None = None,
+    base: Sequence[RunProfile], new: Sequence[RunProfile], options: DiffOptions, subject: Subject | None = None
 ) -> Comparison:
     """Compare two sides, each of one run or several.
 
     Args:
         base, new: runs of both sides.
         options: the options.
-        metric: the metric that decides.
         subject: the subject; None: runs.
 
     Raises:
         UsageError: a baseline has no such metric.
     """
+    metric = options.decides
     for run in (*base, *new):
         if metric.name not in run.samples:
             raise UsageError(f"{run.name}: has no {metric.name}", f"--save-baseline with --metric {metric.name}")
@@ -275,7 +271,7 @@ def compare(
     if min(len(base), len(new)) >= _FEWEST:
         attribution = replace(attribution, kernels=_tested(attribution.kernels, base, new))
     compared = comparability(base, new, attribution, options.least_score)
-    subject = subject or _of_runs(metric, base, new, options)
+    subject = subject or _of_runs(base, new, options)
     decision = subject.decision
     reason = _why_not_alike(decision, attribution, metric, (base, new))
     if not compared.is_enough:
@@ -422,17 +418,15 @@ def _verdict(comparison: Comparison) -> Finding:
     return Finding(front + "; ".join(parts), "diff.verdict", verdict, decision.confidence, evidence=evidence)
 
 
-def _of_runs(
-    metric: DiffMetric, base: Sequence[RunProfile], new: Sequence[RunProfile], options: DiffOptions
-) -> Subject:
+def _of_runs(base: Sequence[RunProfile], new: Sequence[RunProfile], options: DiffOptions) -> Subject:
     """Return the subject of a comparison of runs."""
-    measured = metric.name
+    name = measured = options.decides.name
     if measured == STEP:
         measured = "time in which GPUs work" if base[0].unit == WINDOW else f"median {base[0].unit}"
     counted = "one run a side" if len(base) == len(new) == 1 else f"{len(base)} and {len(new)} runs"
     if warm_up := max(run.warm_up for run in (*base, *new)):
         counted += f", warm-up of {warm_up} {base[0].unit if warm_up == 1 else PLURALS[base[0].unit]} left out"
-    values = [[run.samples[metric.name] for run in side] for side in (base, new)]
+    values = [[run.samples[name] for run in side] for side in (base, new)]
     return Subject(measured, counted, decide(values[0], values[1], options), ", ".join(on_both_sides(base, new)))
 
 

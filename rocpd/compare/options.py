@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -34,6 +35,7 @@ class DiffOptions:
         step_marker: regular expression for the text of markers that are steps.
         categories: JSON or TOML file of kernel categories; None: the built-in one.
         everything: whether warm-up counts, too.
+        has_whole: whether `memory.peak` and `energy` are measured as well, where they are recorded.
     """
 
     HEADING: ClassVar = Heading.WHAT
@@ -54,6 +56,16 @@ class DiffOptions:
     step_marker: str = declare(STEP_MARKER, "Markers that are steps; without it: step 5, iter 5, batch 5 …", "REGEX")
     categories: Path | None = declare(None, "Kernel categories, JSON or TOML: name -> regexes.", "FILE")
     everything: bool = declare(False, "Count warm-up too.", flags=("--all",))
+    has_whole: bool = False
+
+    @cached_property
+    def decides(self) -> DiffMetric:
+        """The metric that decides. Errors as `metric_of`."""
+        return metric_of(self.metric)
+
+    def check(self) -> None:
+        """Refuse a metric or expression before anything is read. Errors as `decides` and `pattern`."""
+        _ = self.decides, self.pattern()
 
     def pattern(self) -> re.Pattern[str] | None:
         """Return `match` as an expression.
@@ -79,14 +91,12 @@ class DiffMetric:
         kind: `step`, `kernel`, `category`, `marker` or `memory.peak`.
         pattern: expression for the kernels or markers that count.
         category: category of the kernels that count.
-        has_whole: whether `memory.peak` and `energy` are read as well, where they are recorded.
     """
 
     name: str = STEP
     kind: str = STEP
     pattern: re.Pattern[str] | None = None
     category: str = ""
-    has_whole: bool = False
 
     @property
     def marker(self) -> re.Pattern[str] | None:

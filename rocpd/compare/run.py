@@ -14,7 +14,7 @@ from rocpd.base import Progress, UsageError, frozen
 from rocpd.compare.baseline import is_baseline, load_baseline
 from rocpd.compare.comparison import Comparison, Subject, compare, long_steps
 from rocpd.compare.decision import decide_ranks, decide_steps, steps_apart
-from rocpd.compare.options import MEMORY, STEP, DiffMetric, DiffOptions, metric_of
+from rocpd.compare.options import MEMORY, STEP, DiffOptions
 from rocpd.compare.run_profile import (
     PLURALS,
     MeasuredRun,
@@ -54,7 +54,6 @@ class Comparing:
 
     Args:
         options: the options.
-        metric: the metric that decides.
         open_side: opens a job.
         progress: shows progress while a job is read: (time that passed, expected time of all) [ms].
         steps: the steps that count, such as `3,5-7`; None: all.
@@ -63,7 +62,6 @@ class Comparing:
     """
 
     options: DiffOptions
-    metric: DiffMetric
     open_side: OpenSide
     progress: Callable[[], AbstractContextManager[Progress | None]] = nullcontext
     steps: str | None = None
@@ -111,7 +109,7 @@ class Comparing:
 
     def _measured(self, inputs: Sequence[str], name: str) -> list[MeasuredRun]:
         with self.open_side(inputs) as session, self.progress() as report:
-            return measured_runs(session, name, self.options, self.metric, report)
+            return measured_runs(session, name, self.options, report)
 
     def _profile(self, run: MeasuredRun) -> RunProfile:
         profile = run.profile() if self.steps is None else self._of_units(run, "--step", self.steps)
@@ -143,7 +141,8 @@ class Comparing:
         Raises:
             UsageError: there are no such steps, several runs, or a metric that steps do not have.
         """
-        if self.metric.kind == MEMORY:
+        metric = self.options.decides
+        if metric.kind == MEMORY:
             raise UsageError(f"--metric {MEMORY}: a run has one peak, its steps have none", "compare whole runs")
         run = self._only(inputs)
         new = self._of_units(run, "--step", step)
@@ -157,15 +156,15 @@ class Comparing:
         base = replace(base, name=OTHERS if against == OTHERS else listed(base.numbers))
         new, unit = replace(new, name=listed(new.numbers)), run.about.unit
         places = {number: place for place, number in enumerate(run.about.numbers)}
-        pairs = [zip(side.numbers, side.samples[self.metric.name], strict=True) for side in (base, new)]
+        pairs = [zip(side.numbers, side.samples[metric.name], strict=True) for side in (base, new)]
         values = [{places[number]: value for number, value in of_side} for of_side in pairs]
         subject = Subject(
-            f"{'' if self.metric.name == STEP else f'{self.metric.name}, '}{unit} {new.name} against {base.name}",
+            f"{'' if metric.name == STEP else f'{metric.name}, '}{unit} {new.name} against {base.name}",
             f"{base.units} and {new.units} {PLURALS[unit]}{_without(unit, left)}",
             decide_steps(values[0], values[1], self.options),
             _common(unit, base.numbers, new.numbers),
         )
-        return compare([base], [new], self.options, self.metric, subject)
+        return compare([base], [new], self.options, subject)
 
     def compare_ranks(self, inputs: Sequence[str], rank: str | None, host: str | None, against: str) -> Comparison:
         """Compare ranks of one run, or of some hosts, with its other ranks, by their time without communication.
@@ -191,7 +190,7 @@ class Comparing:
             run.about.unit,
             _apart(base, new, self.options),
         )
-        return compare([base], [new], self.options, DiffMetric(), subject)
+        return compare([base], [new], self.options, subject)
 
     def _only(self, inputs: Sequence[str]) -> MeasuredRun:
         if any(map(is_baseline, inputs)):
@@ -204,14 +203,12 @@ class Comparing:
 
 def compare_sessions(base: Federation, new: Federation, options: DiffOptions) -> Comparison:
     """Compare two jobs that are open. Errors as `Comparing.runs`, and `metric_of`."""
-    metric = metric_of(options.metric)
-    sides = [profiles_of(session, options, metric) for session in (base, new)]
-    return compare(sides[0], sides[1], options, metric)
+    return compare(profiles_of(base, options), profiles_of(new, options), options)
 
 
-def profiles_of(session: Federation, options: DiffOptions, metric: DiffMetric) -> list[RunProfile]:
+def profiles_of(session: Federation, options: DiffOptions) -> list[RunProfile]:
     """Return the profiles of the runs of an open job. Errors as `Comparing.runs`."""
-    runs = measured_runs(session, str(session.ranks[0].opening.path), options, metric)
+    runs = measured_runs(session, str(session.ranks[0].opening.path), options)
     return without_repeated([run.profile() for run in runs], session.note)
 
 
@@ -223,13 +220,12 @@ def compared_with(base: Sequence[RunProfile], options: DiffOptions, selection: s
         options: the options.
         selection: the part of the job that counts, in words; empty: all of it.
     """
-    metric = metric_of(options.metric)
 
     def compared(reading: Reading) -> Tables:
-        yield (answers := asked_of(reading, options, metric))
-        runs = [run.profile() for run in runs_of(answers, "this job", options, metric)]
+        yield (answers := asked_of(reading, options))
+        runs = [run.profile() for run in runs_of(answers, "this job", options)]
         new = [replace(run, selection=selection) for run in without_repeated(runs, reading.session.note)]
-        yield from tables_of(compare(base, new, options, metric))
+        yield from tables_of(compare(base, new, options))
 
     return compared
 

@@ -571,41 +571,40 @@ _Measured: TypeAlias = "tuple[RankMeasure, RankFacts] | None"
 
 
 def measured_runs(
-    session: Federation, name: str, options: DiffOptions, metric: DiffMetric, progress: Progress | None = None
+    session: Federation, name: str, options: DiffOptions, progress: Progress | None = None
 ) -> list[MeasuredRun]:
     """Read each run of a job; `progress` is called with (time that passed, expected time of all) [ms]. As `runs_of`."""
     every = options.everything
     asked = Options(step_marker=options.step_marker, categories=options.categories, everything=every)
     reading = Reading(session, asked)
     with session.job.reporting(progress, _STAGES):
-        answers = asked_of(reading, options, metric)
-        problems = problems_of(reading, answers.beside) if metric.kind == STEP and session.runs == 1 else {}
-        runs = runs_of(answers, name, options, metric)
+        answers = asked_of(reading, options)
+        problems = problems_of(reading, answers.beside) if options.decides.kind == STEP and session.runs == 1 else {}
+        runs = runs_of(answers, name, options)
     return [replace(run, about=replace(run.about, problems=problems)) for run in runs]
 
 
 def asked_of(
-    reading: Reading, options: DiffOptions, metric: DiffMetric, given: Mapping[int, UnitEdges | None] | None = None
+    reading: Reading, options: DiffOptions, given: Mapping[int, UnitEdges | None] | None = None
 ) -> RankAnswers[_Measured]:
     """Return the answers of ranks for a comparison; `given` as in `Measuring`."""
     step = is_step(options.step_marker)
-    how = Measuring(load(options.categories), step, reading.times(), metric.marker, given)
+    how = Measuring(load(options.categories), step, reading.times(), options.decides.marker, given)
     return reading.each(partial(_of_rank, how=how))
 
 
-def runs_of(answers: RankAnswers[_Measured], name: str, options: DiffOptions, metric: DiffMetric) -> list[MeasuredRun]:
+def runs_of(answers: RankAnswers[_Measured], name: str, options: DiffOptions) -> list[MeasuredRun]:
     """Return each run of a job.
 
     Args:
         answers: the answers of its ranks.
         name: name of the job for people.
         options: the options.
-        metric: the metric that decides.
 
     Raises:
         RocpdError: no run has operations.
     """
-    reading = answers.reading
+    reading, metric = answers.reading, options.decides
     measured = _measured(answers)
     runs = sorted({each.rank.run for each in measured.values()})
     made = []
@@ -614,7 +613,7 @@ def runs_of(answers: RankAnswers[_Measured], name: str, options: DiffOptions, me
         waits, groups = _match(reading.session, ranks)
         unit, given = _units(ranks, groups)
         if given:
-            again = _measured(asked_of(reading, options, metric, given))
+            again = _measured(asked_of(reading, options, given))
             for each in ranks:
                 if each.rank.number not in again:
                     reading.session.note(f"rank {each.rank.number}: not compared: nothing in the time that counts")
@@ -630,10 +629,10 @@ def runs_of(answers: RankAnswers[_Measured], name: str, options: DiffOptions, me
         about = replace(about, facts=replace(about.facts, left_out=reading.session.job.left_out))
         members = [_member(each, place, about, waits, metric) for place, each in enumerate(ranks)]
         peak = _peak(reading, ranks) if metric.kind == MEMORY else None
-        if metric.has_whole and peak is None:
+        if options.has_whole and peak is None:
             with suppress(RocpdError):  # no allocations
                 peak = _peak(reading, ranks)
-        power = _power(reading, ranks) if metric.has_whole else None
+        power = _power(reading, ranks) if options.has_whole else None
         made.append(MeasuredRun(about, members, _critical(members), metric, peak, power))
     if not made:
         where = " in the window" if reading.session.window else ""

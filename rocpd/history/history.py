@@ -25,7 +25,7 @@ from rocpd.chart.plot import Plot
 from rocpd.compare.attribution import attribute, pair_kernels, side_of
 from rocpd.compare.comparison import OTHER_GPU, OTHER_RECORDING, Comparison, comparability, compare
 from rocpd.compare.decision import runs_needed
-from rocpd.compare.options import STEP, DiffMetric, DiffOptions, metric_of
+from rocpd.compare.options import STEP, DiffOptions
 from rocpd.compare.run_profile import RunProfile
 from rocpd.facts.short_names import kernel_name
 from rocpd.federate.open.guard import guard
@@ -208,7 +208,7 @@ class JobHistory:
         """Return the comparison of a few runs before a change with a few after it."""
         before, after = self.sides(change)
         options = DiffOptions(least_score=0.0, run_noise=self.noise_percent)
-        return compare([e.profile() for e in before], [e.profile() for e in after], options, DiffMetric())
+        return compare([e.profile() for e in before], [e.profile() for e in after], options)
 
     def sides(self, change: MetricChange) -> tuple[Sequence[RunEntry], Sequence[RunEntry]]:
         """Return a few runs of the levels on both sides of a change."""
@@ -264,14 +264,13 @@ class JobHistory:
 
     def against(self, runs: Sequence[RunProfile], options: DiffOptions) -> Comparison:
         """Compare runs with the current level: `rocpd diff` with the noise of the history."""
-        metric = metric_of(options.metric)
         base = self.base(runs)
         if len(self.step.values) < FEWEST or options.run_noise is not None:
-            return compare(base, runs, options, metric)
+            return compare(base, runs, options)
         freedom = len(self.step.values) - len(self.step.fit.steps) - 1
         wide = student_quantile(0.975, freedom) / student_quantile(0.975, 1000)  # few runs hardly know how they deviate
         options = replace(options, run_noise=max(self.noise_percent * wide, 0.01))
-        return compare([_one_number(run) for run in base], [_one_number(run) for run in runs], options, metric)
+        return compare([_one_number(run) for run in base], [_one_number(run) for run in runs], options)
 
     def runs(self) -> Summary:
         """Return the runs: number, date, labels, hosts, step, place in the band of their level."""

@@ -14,7 +14,7 @@ from rocpd.base.option import options_of, typed
 from rocpd.base.output import check_folder_free, check_free, complete_or_nothing, folder_complete_or_nothing
 from rocpd.base.stages import Stage
 from rocpd.base.version import __version__
-from rocpd.compare.options import DiffMetric, DiffOptions
+from rocpd.compare.options import DiffOptions
 from rocpd.compare.run import profiles_of
 from rocpd.facts.rank import Options
 from rocpd.facts.recorders import recorder_of
@@ -100,7 +100,7 @@ def base_of(session: Federation, options: Options) -> ReportBase:
     """Return an open job as the base of a comparison. Errors as `rocpd.compare.run.profiles_of`."""
     asked = diff_options(options)
     is_whole = session.selection == type(session.selection)()
-    runs = profiles_of(session, asked, DiffMetric())
+    runs = profiles_of(session, asked)
     return ReportBase(tuple(runs), inputs_of(session) if is_whole else "", _files(session) if is_whole else "", asked)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from rocpd.base import InputError, RocpdError, UsageError, frozen
 from rocpd.chart.model import Flames
-from rocpd.compare.options import DiffMetric, DiffOptions
+from rocpd.compare.options import DiffOptions
 from rocpd.compare.run import Comparing
 from rocpd.compare.tables import tables_of
 from rocpd.facts.rank import Options
@@ -78,7 +78,7 @@ class ComparedSteps:
 
     def of(self, session: Session) -> str:
         """Return HTML for a page; errors as `Comparing.compare_steps`."""
-        comparing = Comparing(DiffOptions(), DiffMetric(), lambda _: nullcontext(session))
+        comparing = Comparing(DiffOptions(), lambda _: nullcontext(session))
         compared = comparing.compare_steps([inputs_of(session)], self.step, self.against)
         tables = {table.name: table for table in tables_of(compared)}
         material = Material(session, Options(), {COMPARED: tables}, {}, inputs_of(session))

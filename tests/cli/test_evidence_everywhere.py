@@ -14,7 +14,7 @@ from rocpd.base.identity import BESIDE
 from rocpd.base.option import Heading
 from rocpd.cli.commands import COMMANDS, command_of, function_of
 from rocpd.compare.baseline import Baseline
-from rocpd.compare.options import DiffOptions, metric_of
+from rocpd.compare.options import DiffOptions
 from rocpd.compare.run import profiles_of
 from rocpd.history.store import add
 from rocpd.schema.live_state import StateWriter
@@ -119,7 +119,7 @@ def recordings(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (job / "job.rpdb" / "index.yaml").write_text(index, encoding="utf-8")
     (job / "base.json").write_text(baseline_of(files[2]), encoding="utf-8")
     with rocpd.connect(files[1]) as session:
-        (run,) = profiles_of(session, DiffOptions(), metric_of("step"))
+        (run,) = profiles_of(session, DiffOptions())
     add(job.parent / "store", [run], {})
     return job
 
@@ -140,7 +140,7 @@ def job(recordings: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
 
 def baseline_of(path: Path) -> str:
     with rocpd.connect(path) as session:
-        return Baseline(tuple(profiles_of(session, DiffOptions(), metric_of("step")))).text()
+        return Baseline(tuple(profiles_of(session, DiffOptions()))).text()
 
 
 def source_of(number: int, command: str) -> Iterable[str]:

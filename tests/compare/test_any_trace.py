@@ -14,7 +14,7 @@ from rocpd.compare.comparison import compare
 from rocpd.compare.options import DiffOptions
 from rocpd.compare.run_profile import RunProfile
 from tests.build import GPU, GPU2, TraceBuilder
-from tests.compare.test_diff import STEP, profile_of
+from tests.compare.test_diff import profile_of
 from tests.soak import sized
 
 STEPS, LENGTH = 4, 1000
@@ -64,7 +64,7 @@ def test_parts_are_the_whole_and_changes_add_up(first: list[list[dict[str, Any]]
         assert parts == round(sum(profile.samples["step"]) * profile.scale)
         assert all(time >= 0 for use in profile.uses for time in use.exposed.values())
         assert profile.samples["step"][0] in (LENGTH, LENGTH - 50)
-    there, back = compare([base], [new], DiffOptions(), STEP), compare([new], [base], DiffOptions(), STEP)
+    there, back = compare([base], [new], DiffOptions()), compare([new], [base], DiffOptions())
     found = there.attribution
     idle = sum(part.change for name, part in found.parts.items() if name.startswith("idle"))
     assert sum(part.change for part in found.parts.values()) == found.unit.change == -back.attribution.unit.change

@@ -17,7 +17,7 @@ from rocpd.compare.run_profile import RankUse, RunProfile
 from rocpd.facts.agent_time import HOST
 from rocpd.simulator import JobOptions, simulate
 from tests.build import GPU, GPU2, TraceBuilder
-from tests.compare.test_diff import STEP, profile_of
+from tests.compare.test_diff import profile_of
 from tests.compare.test_pairs import RUN
 from tests.conftest import Cli
 
@@ -180,12 +180,12 @@ def test_baselines_keep_calls_and_older_ones_have_none(jobs: dict[str, Path]) ->
     text = Baseline((base,)).text()
     (kept,) = baseline_of(text).runs
     assert kept == base
-    assert of_rule("diff.calls", compare([kept], [new], DiffOptions(), STEP))
+    assert of_rule("diff.calls", compare([kept], [new], DiffOptions()))
     older = json.loads(text)
     del older["runs"][0]["calls"]
     for rank in older["runs"][0]["ranks"]:
         del rank["critical"]
-    comparison = compare(baseline_of(json.dumps(older)).runs, [new], DiffOptions(), STEP)
+    comparison = compare(baseline_of(json.dumps(older)).runs, [new], DiffOptions())
     assert comparison.calls == ()
     assert of_rule("diff.calls", comparison) == of_rule("diff.critical", comparison) == []
 
@@ -197,7 +197,7 @@ def with_critical(*units: int) -> RunProfile:
 
 def test_another_critical_rank_is_said() -> None:
     def said_of(base: list[RunProfile], new: list[RunProfile]) -> list[str]:
-        return of_rule("diff.critical", compare(base, new, DiffOptions(), STEP))
+        return of_rule("diff.critical", compare(base, new, DiffOptions()))
 
     of_rank_1, of_rank_2, mixed = with_critical(0, 20, 4), with_critical(3, 3, 18), with_critical(8, 9, 7)
     text = "the critical rank is rank 1 in 20 of 24 steps of the base, rank 2 in 18 of 24 now"

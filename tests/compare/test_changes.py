@@ -12,17 +12,17 @@ import rocpd
 from rocpd.compare.attribution import KernelDifference, MatchLevel
 from rocpd.compare.comparison import Comparison, compare
 from rocpd.compare.decision import decide
-from rocpd.compare.options import DiffMetric, DiffOptions, metric_of
+from rocpd.compare.options import DiffOptions
 from rocpd.compare.run_profile import RunProfile
 from rocpd.simulator import JobOptions, plan
-from tests.compare.test_diff import STEP, profile_of
+from tests.compare.test_diff import profile_of
 from tests.soak import SOAK, sized
 
 SEEDS = range(sized(20, 200))
 HOT = "Cijk_Alik_Bljk"
 
 
-def simulated(folder: Path, plant: str, seed: int, ranks: int = 2, metric: DiffMetric = STEP) -> RunProfile:
+def simulated(folder: Path, plant: str, seed: int, ranks: int = 2, metric: str = "step") -> RunProfile:
     """Return the profile of a job, whose files are removed."""
     files = rocpd.simulate(folder / f"{plant}-{seed}", ranks=ranks, steps=6, seed=seed, plant=plant)
     profile = profile_of(*files, metric=metric)
@@ -37,7 +37,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> RunProfile:
 
 
 def changed(base: RunProfile, plant: str, folder: Path) -> Comparison:
-    return compare([base], [simulated(folder, plant, 2)], DiffOptions(), STEP)
+    return compare([base], [simulated(folder, plant, 2)], DiffOptions())
 
 
 def hot(comparison: Comparison) -> KernelDifference:
@@ -92,7 +92,7 @@ def test_another_tile_is_of_the_same_family(base: RunProfile, tmp_path: Path) ->
 def test_a_new_kernel_is_new_and_back_again_gone(base: RunProfile, tmp_path: Path) -> None:
     new = simulated(tmp_path, "new-kernel", 2)
     for sides, level in (((base, new), MatchLevel.NEW), ((new, base), MatchLevel.GONE)):
-        found = compare([sides[0]], [sides[1]], DiffOptions(), STEP).attribution.kernels
+        found = compare([sides[0]], [sides[1]], DiffOptions()).attribution.kernels
         alone = [kernel for kernel in found if kernel.pair.level in (MatchLevel.NEW, MatchLevel.GONE)]
         assert [(kernel.pair.level, kernel.calls == kernel.change) for kernel in alone] == [(level, True)]
 
@@ -112,7 +112,7 @@ def test_a_change_of_one_rank_is_of_that_rank(base: RunProfile, tmp_path: Path) 
     before = simulated(tmp_path, "none", 3, ranks=4)
     after = simulated(tmp_path, "straggler=30", 4, ranks=4)
     truth = plan(JobOptions(tmp_path, ranks=4, steps=6, seed=4, plant="straggler=30"))
-    found = compare([before], [after], DiffOptions(), STEP).ranks
+    found = compare([before], [after], DiffOptions()).ranks
     assert found[0].rank == truth.straggler_rank
     assert found[0].ratio == pytest.approx(
         1.3, abs=0.02
@@ -164,26 +164,26 @@ def test_a_slower_program_is_found_in_four_small_jobs_a_side(tmp_path: Path) -> 
     """All kernels 7 % slower, with a noise of 1 % in each step."""
     plants = ("none", 10), ("slow-gpus=7", 20)
     sides = [[simulated(tmp_path, plant, seed, ranks=1) for seed in range(first, first + 4)] for plant, first in plants]
-    found = compare(sides[0], sides[1], DiffOptions(), STEP)
+    found = compare(sides[0], sides[1], DiffOptions())
     assert (found.verdict, found.decision.confidence) == ("slower", "certain")
     assert found.decision.p == pytest.approx(2 / 70)
-    assert compare(sides[0][:2], sides[0][2:], DiffOptions(), STEP).verdict in ("same", "unclear")
+    assert compare(sides[0][:2], sides[0][2:], DiffOptions()).verdict in ("same", "unclear")
 
 
 @pytest.mark.soak(10_000)
 @pytest.mark.skipif(not SOAK, reason="make soak: 6,000 jobs")
 def test_a_slower_kernel_is_found_in_ten_jobs_a_side(tmp_path: Path) -> None:
     """A kernel 7 % slower, by its own time, and a step 3 % slower: in 190 of 200 rounds; without either 10 alarms."""
-    kernel, options = metric_of(f"kernel:{HOT}"), DiffOptions(margin=1)
+    kernel, options = f"kernel:{HOT}", DiffOptions(margin=1)
     found: dict[str, list[str]] = {"kernel": [], "step": [], "none": []}
     for first in range(1000, 1000 + 30 * len(SEEDS), 30):
         none, slow, step = (
             [simulated(tmp_path, plant, first + at + number, metric=kernel) for number in range(10)]
             for plant, at in (("none", 0), ("slow-kernel=7", 10), ("slow-gpus=3.5", 20))
         )
-        found["kernel"].append(compare(none, slow, DiffOptions(), kernel).verdict)
-        found["step"].append(compare(none, step, options, STEP).verdict)
-        found["none"].append(compare(none[:5], none[5:], options, STEP).verdict)
+        found["kernel"].append(compare(none, slow, DiffOptions(metric=kernel)).verdict)
+        found["step"].append(compare(none, step, options).verdict)
+        found["none"].append(compare(none[:5], none[5:], options).verdict)
     counts = {what: Counter(verdicts) for what, verdicts in found.items()}
     print(counts)
     assert counts["kernel"]["slower"] >= 0.95 * len(SEEDS), counts
@@ -198,7 +198,7 @@ def test_ranks_that_only_wait_are_not_slower(tmp_path: Path) -> None:
         options = JobOptions(out=tmp_path / plant, ranks=16, tp=4, nodes=2, seed=2, steps=4, plant=plant)
         slow = plan(options).straggler_rank
         profiles.append(profile_of(*rocpd.simulator.simulate(options)))
-    comparison = compare([profiles[0]], [profiles[1]], DiffOptions(), STEP)
+    comparison = compare([profiles[0]], [profiles[1]], DiffOptions())
     changes = {rank.rank: rank.new / rank.base - 1 for rank in comparison.ranks if rank.base and rank.new}
     assert max(changes, key=lambda rank: changes[rank]) == slow
     assert sorted(changes.values())[-2] < 0.6 * changes[slow]

@@ -14,7 +14,7 @@ import pytest
 import rocpd
 from rocpd.compare.baseline import Baseline, baseline_of
 from rocpd.compare.comparison import Comparison, compare
-from rocpd.compare.options import DiffMetric, DiffOptions, metric_of
+from rocpd.compare.options import DiffOptions
 from rocpd.compare.run_profile import RunProfile, measured_runs
 from rocpd.schema.rules.steps import STEP_MARKER
 from rocpd.simulator import JobOptions, plan, simulate
@@ -22,14 +22,13 @@ from rocpd.table.human import readable
 from tests.conftest import Cli
 from tests.summary.cells import cells
 
-STEP = metric_of("step")
 TIME = re.compile(r"\d[\d.]* (?:ns|us|ms|s)\b")
 
 
-def profile_of(*files: Path, metric: DiffMetric = STEP) -> RunProfile:
+def profile_of(*files: Path, metric: str = "step") -> RunProfile:
     """Read one run."""
     with rocpd.connect(list(files)) as session:
-        (run,) = measured_runs(session, files[0].parent.name, DiffOptions(), metric)
+        (run,) = measured_runs(session, files[0].parent.name, DiffOptions(metric=metric))
     return run.profile()
 
 
@@ -49,7 +48,7 @@ def profiles(jobs: dict[str, Path]) -> dict[str, RunProfile]:
 
 
 def between(base: RunProfile, new: RunProfile) -> Comparison:
-    return compare([base], [new], DiffOptions(), STEP)
+    return compare([base], [new], DiffOptions())
 
 
 def test_a_job_is_the_same_as_itself(profiles: dict[str, RunProfile]) -> None:
@@ -112,7 +111,7 @@ def test_parts_of_a_rank_are_those_of_its_budget(step_marker: str, unit: str, jo
     """To the nanosecond; of one rank without steps the time in which GPUs work, without copies before kernels."""
     files = sorted(jobs["exposed"].glob("*.db"))[: 2 if unit == "step" else 1]
     with rocpd.connect(files) as session:
-        (run,) = measured_runs(session, "job", DiffOptions(step_marker=step_marker), STEP)
+        (run,) = measured_runs(session, "job", DiffOptions(step_marker=step_marker))
         budget = cells(session, "budget", "rank part time_ns", "rank", step_marker=step_marker)
     for number in range(len(files)):
         profile, times = run.of_ranks([number]), Counter[str]()
@@ -151,7 +150,7 @@ def test_one_run_a_side_is_unclear_within_what_runs_differ_by(profiles: dict[str
     found = comparison.decision
     assert (found.verdict, found.p) == ("unclear", None)
     assert (found.reason, found.noise, found.is_assumed) == ("too noisy to tell 3 %", 0.05, True)
-    slower = compare([profiles["base"]], [profiles["straggler"]], DiffOptions(run_noise=2), STEP).decision
+    slower = compare([profiles["base"]], [profiles["straggler"]], DiffOptions(run_noise=2)).decision
     assert (slower.confidence, slower.noise, slower.is_assumed) == ("likely", 0.02, False)
 
 

@@ -12,7 +12,7 @@ from rocpd.compare.comparison import compare, outlying_steps
 from rocpd.compare.options import DiffOptions
 from rocpd.compare.run_profile import STEPS, WINDOW, RunFacts, RunProfile
 from rocpd.simulator import JobOptions, plan, simulate
-from tests.compare.test_diff import STEP, profile_of
+from tests.compare.test_diff import profile_of
 
 USUAL = [1000.0, 1010.0, 990.0, 1005.0, 1000.0, 995.0, 1002.0, 998.0]
 MS = 1e3
@@ -91,7 +91,7 @@ def test_of_several_runs_it_is_said_which_one_has_the_step() -> None:
 def test_planted_steps_are_named_with_the_part_that_grew(plant: str, tmp_path: Path) -> None:
     jobs = [JobOptions(tmp_path / name, ranks=2, steps=12, seed=4, plant=name) for name in ("none", plant)]
     base, new = ([profile_of(*simulate(job))] for job in jobs)
-    findings = compare(base, new, DiffOptions(), STEP).findings
+    findings = compare(base, new, DiffOptions()).findings
     (text,) = (finding.text for finding in findings if finding.rule == "diff.steps")
     slow, part = {
         "slow-step": (f"step {plan(jobs[1]).slow_step} makes ", "compute"),

@@ -10,7 +10,7 @@ import pytest
 from rocpd.compare.attribution import attribute, pair_kernels, side_of
 from rocpd.compare.comparison import comparability, compare
 from rocpd.compare.measure import CodeFacts, KernelLaunch, Moved
-from rocpd.compare.options import DiffMetric, DiffOptions
+from rocpd.compare.options import DiffOptions
 from rocpd.compare.run_profile import COMPUTE, TRANSFER, LaunchUse, RankUse, RunFacts, RunProfile
 
 GEMM = "Cijk_Ailk_Bljk_BBS_BH_MT{}x192x64_MI16x16x1"
@@ -187,5 +187,5 @@ def test_other_kernels_and_other_units_do_not_compare() -> None:
 def test_as_many_parts_are_named_as_make_most_of_the_change(idle: dict[str, int], said: str) -> None:
     times = (1000.0 + sum(idle.values()) / 2,) * 2
     new = replace(RUN, idle={f"idle: {part}": time for part, time in idle.items()}, samples={"step": times})
-    comparison = compare([RUN] * 4, [new] * 4, DiffOptions(), DiffMetric())
+    comparison = compare([RUN] * 4, [new] * 4, DiffOptions())
     assert [each.text for each in comparison.findings if each.rule == "diff.explained"] == [f"on average {said}"]

@@ -10,7 +10,7 @@ import pytest
 from rocpd.compare.attribution import MatchLevel
 from rocpd.compare.comparison import Comparison, compare
 from rocpd.compare.options import DiffOptions
-from tests.compare.test_diff import STEP, profile_of
+from tests.compare.test_diff import profile_of
 from tests.conftest import Cli, private
 
 SAME_BUILD = [
@@ -21,7 +21,7 @@ SAME_BUILD = [
 
 def between(files: tuple[Path, ...], base: str, new: str) -> Comparison:
     found = {file.name.removesuffix("_results.db"): file for file in files}
-    return compare([profile_of(found[base])], [profile_of(found[new])], DiffOptions(), STEP)
+    return compare([profile_of(found[base])], [profile_of(found[new])], DiffOptions())
 
 
 @pytest.mark.parametrize(("base", "new", "ratio"), SAME_BUILD)
@@ -60,7 +60,7 @@ def test_all_pairs_add_up(real_files: tuple[Path, ...]) -> None:
     profiles = [profile_of(file) for file in real_files]
     for base in profiles:
         for new in profiles[::5]:
-            found = compare([base], [new], DiffOptions(), STEP).attribution
+            found = compare([base], [new], DiffOptions()).attribution
             assert sum(kernel.change for kernel in found.kernels) == found.unit.change
             assert sum(part.change for part in found.parts.values()) == found.unit.change
 
@@ -68,7 +68,7 @@ def test_all_pairs_add_up(real_files: tuple[Path, ...]) -> None:
 def test_what_two_gpus_did_before_and_after() -> None:
     """Traces of Nsight Systems, without steps: between two transfers the host takes longer to launch, nothing else."""
     before, after = (private(f"nsys/mfu_2gpu_{name}.sqlite", 1)[0] for name in ("before", "after"))
-    found = compare([profile_of(before)], [profile_of(after)], DiffOptions(), STEP)
+    found = compare([profile_of(before)], [profile_of(after)], DiffOptions())
     assert (found.unit, found.verdict) == ("interval between collectives", "unclear")
     parts = found.attribution.parts
     assert max(parts, key=lambda part: parts[part].change) == "idle: launching"
@@ -81,7 +81,7 @@ def test_one_model_on_gpus_of_two_vendors() -> None:
     """Calls of CUDA are to one what those of HIP are to the other; kernels meet in the operators that launch them."""
     names = ("kineto/h100_qwen1.5_0.5b.json.gz", "kineto/mi300_qwen1.5_0.5b.json.gz")
     base, new = (profile_of(private(name, 1)[0]) for name in names)
-    found = compare([base], [new], DiffOptions(), STEP)
+    found = compare([base], [new], DiffOptions())
     assert found.verdict == "unclear"
     assert found.comparability.score == pytest.approx(0.6, abs=0.01)
     assert [text[:5] for text in found.comparability.sentences] == ["GPUs:"]
@@ -100,7 +100,7 @@ def test_one_model_on_gpus_of_two_vendors() -> None:
 
 def test_operators_of_rpd() -> None:
     profile = profile_of(private("rpd/mytrace.rpd.gz", 1)[0])
-    found = compare([profile], [profile], DiffOptions(), STEP).attribution.operators
+    found = compare([profile], [profile], DiffOptions()).attribution.operators
     assert sum(row.base for row in found.values()) == sum(sum(use.exposed.values()) for use in profile.uses)
     assert any(name.startswith("aten::") for name in found)
 

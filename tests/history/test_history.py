@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import rocpd
-from rocpd.compare.options import DiffMetric, DiffOptions
+from rocpd.compare.options import DiffOptions
 from rocpd.compare.run import profiles_of
 from rocpd.compare.run_profile import RunProfile
 from rocpd.history.history import HistoryOptions, JobHistory, open_history
@@ -190,7 +190,7 @@ def test_the_gate_of_the_command_line_ends_as_diff_does(tmp_path: Path, cli: Cli
     rocpd.simulate(job, ranks=1, steps=4, seed=1, plant="none")
     for name, factor in (("same", 1.0), ("slow", 0.5)):
         with rocpd.connect(job) as session:
-            (run,) = profiles_of(session, DiffOptions(), DiffMetric())
+            (run,) = profiles_of(session, DiffOptions())
         stored(tmp_path / name, [_like(run, n, factor) for n in range(12)])
     assert cli("history", "check", tmp_path / "same", job).code == 0
     said = cli("history", "check", tmp_path / "slow", job)
@@ -249,10 +249,10 @@ def test_memory_and_energy_are_kept_where_they_are_recorded(open_job: OpenJob) -
     for at, power in ((1, 100.0), (2, 300.0), (3, 65535.0), (4, 100.0)):
         trace.sample("smi", at * MS).counter("device_power", power, units="W").counter("device_temp", 900.0, units="C")
     asked = DiffOptions(everything=True)
-    (run,) = profiles_of(open_job(trace), asked, DiffMetric(has_whole=True))
+    (run,) = profiles_of(open_job(trace), replace(asked, has_whole=True))
     assert run.samples["memory.peak"] == (1000.0,)
     assert list(run.samples["energy"]) == pytest.approx([1.4 / 3])
-    (bare,) = profiles_of(open_job(trace), asked, DiffMetric())
+    (bare,) = profiles_of(open_job(trace), asked)
     assert bare.samples.keys() == {"step"}
 
 

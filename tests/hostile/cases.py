@@ -32,7 +32,7 @@ import apsw
 
 import rocpd
 from rocpd.agents.questions import Advise, Asking, Replayed, Schema, Selected, SummaryTable
-from rocpd.compare.options import DiffOptions, metric_of
+from rocpd.compare.options import DiffOptions
 from rocpd.compare.run import profiles_of
 from rocpd.history.store import add
 from rocpd.schema.load import VIEWS, view
@@ -255,7 +255,7 @@ def make_originals(folder: Path) -> list[Path]:
     _add_step(good, 50)
     paths.append(good.write(folder / "good.db"))
     with rocpd.connect(paths[0]) as session:
-        add(folder / "store", profiles_of(session, DiffOptions(), metric_of("step")), {})
+        add(folder / "store", profiles_of(session, DiffOptions()), {})
     return paths
 
 

@@ -20,7 +20,7 @@ import tomllib
 import uuid
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
@@ -36,8 +36,8 @@ from rocpd.federate.open.opening import as_input_error
 from rocpd.federate.run.rank_reader import RankReader
 from rocpd.redact.options import Clue, Level, RedactOptions
 from rocpd.redact.secrets import names_secret
-from rocpd.redact.strict import InJob, Strict, allowed, is_listed, is_public
-from rocpd.redact.texts import NOT_TELLING, Pseudonyms, Redactor, decoded, may_stay
+from rocpd.redact.strict import Strict, allowed, is_listed, is_public
+from rocpd.redact.texts import NOT_TELLING, InJob, Pseudonyms, Redactor, decoded, may_stay
 from rocpd.schema.load import TABLES, table
 from rocpd.schema.quote import quote_name, quote_text
 from rocpd.schema.render import RankTables, create_view_text, select_text, views_over
@@ -378,6 +378,7 @@ class NewIdentity:
         return text.replace(old.replace("-", ""), self.guid.replace("-", ""))
 
 
+@dataclass(eq=False)
 class RankCopy:
     """Copies one rank into an open, empty database.
 
@@ -387,83 +388,78 @@ class RankCopy:
         identity: the new suffix and GUID of the rank.
         redactor: replaces texts.
         numbers: expressions that replace numbers.
+        counts: filled in: the replaced texts of each column.
     """
 
-    def __init__(
-        self,
-        connection: apsw.Connection,
-        tables: RankTables,
-        identity: NewIdentity,
-        redactor: Redactor,
-        numbers: Numbers,
-    ) -> None:
-        self._connection = connection
-        self._tables = tables
-        self._identity = identity
-        self._redactor = redactor
-        self._numbers = numbers
-        self._functions: list[Callable[[Any], str]] = []
-        self._columns: list[tuple[str, str]] = []
-        self.counts: Counts = Counter()
-        connection.create_scalar_function("redacted", self._redacted, 2, deterministic=True)
+    connection: apsw.Connection
+    tables: RankTables
+    identity: NewIdentity
+    redactor: Redactor
+    numbers: Numbers
+    counts: Counts = field(default_factory=Counter)
+    _functions: list[Callable[[Any], str]] = field(default_factory=list)
+    _columns: list[tuple[str, str]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.connection.create_scalar_function("redacted", self._redacted, 2, deterministic=True)
 
     def write(self) -> None:
         """Write all tables with their rows and indexes, and the views."""
-        self._connection.execute("BEGIN")
-        texts: Any = self._connection.execute(
+        self.connection.execute("BEGIN")
+        texts: Any = self.connection.execute(
             "SELECT tbl_name, type, sql FROM source.sqlite_master WHERE type IN ('table', 'index') AND sql IS NOT NULL "
             "ORDER BY type DESC"
         ).fetchall()
-        for base in self._tables.columns:
-            of_table = [(kind, sql) for table, kind, sql in texts if table == base + self._tables.suffix]
-            self._connection.execute(self._definition(base, [sql for kind, sql in of_table if kind == "table"]))
-            self._connection.execute(f"INSERT INTO main.{self._new_name(base)} {self._select(base)}")
-            for sql in (self._identity.in_text(sql) for kind, sql in of_table if kind == "index"):
-                if not self._redactor.is_strict and self._redactor.text(sql) == sql:
-                    self._connection.execute(sql)
+        for base in self.tables.columns:
+            of_table = [(kind, sql) for table, kind, sql in texts if table == base + self.tables.suffix]
+            self.connection.execute(self._definition(base, [sql for kind, sql in of_table if kind == "table"]))
+            self.connection.execute(f"INSERT INTO main.{self._new_name(base)} {self._select(base)}")
+            for sql in (self.identity.in_text(sql) for kind, sql in of_table if kind == "index"):
+                if not self.redactor.is_strict and self.redactor.text(sql) == sql:
+                    self.connection.execute(sql)
         self._write_views()
-        self._connection.execute("COMMIT")
+        self.connection.execute("COMMIT")
 
     def count(self) -> None:
         """Count the texts to replace."""
-        for base in self._tables.columns:
-            for _ in self._connection.execute(self._select(base)):
+        for base in self.tables.columns:
+            for _ in self.connection.execute(self._select(base)):
                 pass
 
     def _definition(self, base: str, texts: Sequence[str]) -> str:
         """Return the statement that creates a table: the file's own, or a plain one if that may give something away."""
-        for text in map(self._identity.in_text, texts):
-            if not self._redactor.is_strict and self._redactor.text(text) == text:
+        for text in map(self.identity.in_text, texts):
+            if not self.redactor.is_strict and self.redactor.text(text) == text:
                 return text
         types = {column.name: column.declaration.split()[0] for column in table(base).columns} if base in TABLES else {}
-        if base not in self._tables.keyless:
+        if base not in self.tables.keyless:
             types["id"] = "INTEGER PRIMARY KEY"
-        columns = (f"{quote_name(name)} {types.get(name, '')}" for name in self._tables.columns[base])
+        columns = (f"{quote_name(name)} {types.get(name, '')}" for name in self.tables.columns[base])
         return f"CREATE TABLE {self._new_name(base)} ({', '.join(columns)})"
 
     def _write_views(self) -> None:
-        columns = dict(self._tables.columns)
-        tables = RankTables(self._identity.suffix, columns)
+        columns = dict(self.tables.columns)
+        tables = RankTables(self.identity.suffix, columns)
         for base in columns:
-            self._connection.execute(create_view_text(base, f"SELECT * FROM {self._new_name(base)}"))  # noqa: S608
+            self.connection.execute(create_view_text(base, f"SELECT * FROM {self._new_name(base)}"))  # noqa: S608
         for name in views_over(columns):
-            self._connection.execute(create_view_text(name, select_text(name, [tables])))
+            self.connection.execute(create_view_text(name, select_text(name, [tables])))
 
     def _new_name(self, base: str) -> str:
-        return quote_name(base + self._identity.suffix)
+        return quote_name(base + self.identity.suffix)
 
     def _select(self, base: str) -> str:
-        items = ", ".join(self._expression(base, column) for column in self._tables.columns[base])
-        return f"SELECT {items} FROM {self._tables.rows(base)}"  # noqa: S608 (quoted names)
+        items = ", ".join(self._expression(base, column) for column in self.tables.columns[base])
+        return f"SELECT {items} FROM {self.tables.rows(base)}"  # noqa: S608 (quoted names)
 
     def _expression(self, base: str, column: str) -> str:
         name = quote_name(column)
         if column == "guid":
-            return quote_text(self._identity.guid)
-        number = self._numbers.get((base, column), "{column}").replace("{column}", name)
+            return quote_text(self.identity.guid)
+        number = self.numbers.get((base, column), "{column}").replace("{column}", name)
         key = len(self._columns)
         self._columns.append((base, column))
-        redact: Callable[[str], str] = partial(rule(base, column), self._redactor)
+        redact: Callable[[str], str] = partial(rule(base, column), self.redactor)
         if (base, column) == _DISTINCT:
             redact = _distinct(redact)
         self._functions.append(lru_cache(1 << 16)(lambda raw: redact(self._decoded(raw))))
@@ -474,7 +470,7 @@ class RankCopy:
         )
 
     def _decoded(self, raw: bytes) -> str:
-        return self._identity.in_text(decoded(raw))
+        return self.identity.in_text(decoded(raw))
 
     def _redacted(self, *cells: Any) -> str:
         key, raw = cells

@@ -10,16 +10,14 @@ import functools
 import json
 import re
 import tomllib
-from collections.abc import Callable, Mapping
-from dataclasses import field
+from collections.abc import Callable
 from importlib.resources import files
-from types import MappingProxyType
 from typing import Any
 
 from rocpd.base import frozen
 from rocpd.base.texts import json_object
 from rocpd.redact.options import Clue
-from rocpd.redact.texts import Pseudonyms, Redactor
+from rocpd.redact.texts import Redactor
 
 _NUMBER = r"-?\d{1,15}(?![\w.])|-?\d{1,15}\.\d{1,17}(?:[eE][+-]?\d{1,3})?(?!\w)"
 _WORD = rf"{_NUMBER}|0[xX][0-9a-fA-F]{{1,16}}(?!\w)|[xyz]=|(?:True|False|None)(?!\w)"
@@ -65,19 +63,6 @@ def is_public(name: str) -> bool:
     return any(known.groups == 0 and known.fullmatch(name) for known in allowed().names)
 
 
-@frozen
-class InJob:
-    """Replacements of names and times of a job in strict files.
-
-    Args:
-        names: names of kernels and markers -> new names; names that stay map to themselves.
-        before: offset that is subtracted from times [ns].
-    """
-
-    names: Mapping[str, str] = field(default_factory=dict)
-    before: int = 0
-
-
 def is_listed(name: str) -> bool:
     """Whether a name belongs to a public interface, even if a part of it is from the user."""
     return any(known.fullmatch(name) for known in allowed().names)
@@ -85,10 +70,6 @@ def is_listed(name: str) -> bool:
 
 class Strict(Redactor):
     """Keeps listed texts.
-
-    Args:
-        pseudonyms, known, keep, rules: as for a `Redactor`.
-        in_job: results of the survey of the job.
 
     >>> from rocpd.redact.texts import Pseudonyms
     >>> strict = Strict(Pseudonyms(), {})
@@ -100,33 +81,17 @@ class Strict(Redactor):
 
     is_strict = True
 
-    def __init__(
-        self,
-        pseudonyms: Pseudonyms,
-        known: Mapping[str, Clue],
-        keep: frozenset[str] = frozenset(),
-        rules: Mapping[str, str] = MappingProxyType({}),
-        in_job: InJob = InJob(),
-    ) -> None:
-        super().__init__(pseudonyms, known, keep, rules)
-        self._in_job = in_job
-        self._whole = in_job.names
-
-    def knowing(self, further: Mapping[str, Clue]) -> Strict:
-        """Return a redactor that replaces further texts everywhere, with the same pseudonyms."""
-        return Strict(self.pseudonyms, {**self.known, **further}, self.keep, self._rules, self._in_job)
-
     def text(self, text: str) -> str:
         """Return a listed word, or the new name of a kernel or marker, else a pseudonym."""
-        if (name := self._whole.get(text, text)) != text:
+        if (name := self._in_job.names.get(text, text)) != text:
             return name
-        if text in self._whole or Clue.TEXT in self.keep or self._stays(text):
+        if text in self._in_job.names or Clue.TEXT in self.keep or self._stays(text):
             return super().text(text)
         return self._folded_name(text) or self.pseudonyms.of_form(Clue.TEXT, text)
 
     def name(self, text: str) -> str:
         """Return a name of a public interface, with pseudonyms for parts from the user."""
-        if text not in self._whole and not self._stays(text):
+        if text not in self._in_job.names and not self._stays(text):
             for known in (*allowed().names, *allowed().instructions):
                 if match := known.fullmatch(text):
                     return super().text(self._with_pseudonyms(match))

@@ -15,10 +15,12 @@ import re
 import urllib.parse
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import field
 from functools import partial
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Self
 
+from rocpd.base import frozen
 from rocpd.base.texts import json_object, json_value
 from rocpd.federate.open.identify import MPI_VARIABLES
 from rocpd.redact.options import Clue
@@ -190,6 +192,19 @@ _ENDING = re.compile(r"(?<=.)((?:\.[A-Za-z]\w{0,7})(?:\.\d+)*)$")
 _PROGRAM = re.compile(r"(python|bash|sh|mpirun|mpiexec|srun|torchrun|rocprof)[\w.-]*")
 
 
+@frozen
+class InJob:
+    """Replacements of names and times of a job in strict files.
+
+    Args:
+        names: names of kernels and markers -> new names; names that stay map to themselves.
+        before: offset that is subtracted from times [ns].
+    """
+
+    names: Mapping[str, str] = field(default_factory=dict)
+    before: int = 0
+
+
 class Redactor:
     """Replaces identifying parts of texts.
 
@@ -198,6 +213,7 @@ class Redactor:
         known: identifying texts, which are replaced everywhere -> their kinds.
         keep: kinds, and environment variables, that stay.
         rules: regular expression -> word, for further texts that the user knows.
+        in_job: replacements of names and times of the job, which only strict files need.
 
     Attributes:
         known: the replaced texts.
@@ -211,10 +227,9 @@ class Redactor:
         known: Mapping[str, Clue],
         keep: frozenset[str] = frozenset(),
         rules: Mapping[str, str] = MappingProxyType({}),
+        in_job: InJob = InJob(),
     ) -> None:
-        self.pseudonyms = pseudonyms
-        self.keep = keep
-        self._rules = rules
+        self.pseudonyms, self.keep, self._rules, self._in_job = pseudonyms, keep, rules, in_job
         self.known = {text: kind for text, kind in known.items() if kind not in keep}
         self._steps: list[Callable[[str], str]] = []
         self._folded = {text.lower(): (kind, text) for text, kind in self.known.items()}
@@ -229,9 +244,9 @@ class Redactor:
             if kind not in keep:
                 self._add(pattern, ways.get(kind) or partial(self._new_name, kind))
 
-    def knowing(self, further: Mapping[str, Clue]) -> Redactor:
+    def knowing(self, further: Mapping[str, Clue]) -> Self:
         """Return a redactor that replaces further texts everywhere, with the same pseudonyms."""
-        return Redactor(self.pseudonyms, {**self.known, **further}, self.keep, self._rules)
+        return type(self)(self.pseudonyms, {**self.known, **further}, self.keep, self._rules, self._in_job)
 
     def _add(self, pattern: str, replace: Callable[[str], str]) -> None:
         self._steps.append(partial(re.compile(pattern).sub, lambda match: replace(match[0])))

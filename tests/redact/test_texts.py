@@ -11,8 +11,8 @@ import pytest
 
 from rocpd.redact.options import Clue
 from rocpd.redact.secrets import rules
-from rocpd.redact.strict import InJob, Strict
-from rocpd.redact.texts import Pseudonyms, Redactor
+from rocpd.redact.strict import Strict
+from rocpd.redact.texts import InJob, Pseudonyms, Redactor
 from tests.soak import sample, sized
 
 KNOWN = {"gpu17": Clue.HOST, "bob": Clue.USER, "hunter2-hunter2": Clue.SECRET}

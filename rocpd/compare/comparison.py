@@ -604,23 +604,14 @@ class LongSteps:
     """The steps of a run that are far longer than most of it.
 
     Args:
-        numbers: their numbers.
-        times: time of each [ns].
-        longer: excess of each over the usual time, beyond that of the same step on the other side [ns].
+        times: number of each -> its time [ns].
+        excess: time by which they lengthen a step on average, beyond that of the same steps on the other side [ns].
         usual: the median of all steps [ns].
-        count: number of all steps.
     """
 
-    numbers: tuple[int, ...]
-    times: tuple[float, ...]
-    longer: tuple[float, ...]
+    times: Mapping[int, float]
+    excess: float
     usual: float
-    count: int
-
-    @property
-    def excess(self) -> float:
-        """The time by which these steps lengthen a step on average [ns]."""
-        return sum(self.longer) / self.count
 
 
 def long_steps(run: RunProfile, others: Sequence[RunProfile] = ()) -> LongSteps:
@@ -636,9 +627,8 @@ def long_steps(run: RunProfile, others: Sequence[RunProfile] = ()) -> LongSteps:
     if run.units < _FEWEST or len(chosen) > _MOST * run.units:
         chosen = []
     taken = dict(zip(run.numbers, run.samples[STEP], strict=True))
-    return LongSteps(
-        tuple(chosen), tuple(map(taken.__getitem__, chosen)), tuple(map(longer.__getitem__, chosen)), usual, run.units
-    )
+    excess = sum(longer[number] for number in chosen) / run.units
+    return LongSteps({number: taken[number] for number in chosen}, excess, usual)
 
 
 def _longer(run: RunProfile) -> dict[int, float]:
@@ -660,9 +650,9 @@ def outlying_steps(base: Sequence[RunProfile], new: Sequence[RunProfile]) -> tup
     share = here / abs(change) if change else 0.0
     if abs(change) < _LEAST * before or share < _MUCH or elsewhere > _ELSEWHERE * here:
         return None
-    which = [(run, some) for run, some in zip(side, long[after > before], strict=True) if some.numbers]
+    which = [(run, some) for run, some in zip(side, long[after > before], strict=True) if some.times]
     names = " and ".join(_named(some) + (f" of {run.name}" if len(side) > 1 else "") for run, some in which)
-    steps = [step for _, some in which for step in zip(some.numbers, some.times, strict=True)]
+    steps = [step for _, some in which for step in some.times.items()]
     usual, of_base = median(some.usual for _, some in which), "" if after > before else " of the base"
     verb, taken = ("makes", f"it takes {readable(steps[0][1], 'ns')}") if len(steps) == 1 else ("make", _taken(steps))
     hidden = "which medians hide" if share >= _EXPLAINED else "and the verdict leaves that out"
@@ -681,4 +671,4 @@ def _taken(steps: Sequence[tuple[int, float]]) -> str:
 
 
 def _named(some: LongSteps) -> str:
-    return f"step{'' if len(some.numbers) == 1 else 's'} {listed(some.numbers).replace(',', ', ')}"
+    return f"step{'' if len(some.times) == 1 else 's'} {listed([*some.times]).replace(',', ', ')}"

@@ -146,10 +146,10 @@ class Comparing:
             raise UsageError(f"--metric {MEMORY}: a run has one peak, its steps have none", "compare whole runs")
         run = self._only(inputs)
         new = self._of_units(run, "--step", step)
-        left: tuple[int, ...] = ()
+        left: list[int] = []
         if against == OTHERS:
             others = [number for number in run.about.numbers if number not in new.numbers]
-            left = long_steps(run.of_units(others)).numbers
+            left = [*long_steps(run.of_units(others)).times]
             base = run.of_units([number for number in others if number not in left])
         else:
             base = self._of_units(run, "--against", against)

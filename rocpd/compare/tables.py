@@ -12,7 +12,6 @@ from typing import Any, NamedTuple, TextIO
 from rocpd.base import Row, amount
 from rocpd.base.texts import visible
 from rocpd.compare.attribution import Difference, KernelDifference, MatchLevel, explaining
-from rocpd.compare.calls import CallDifference
 from rocpd.compare.comparison import CHANGED_CALLS, Comparison, RankDifference
 from rocpd.summary.result import Field, Summary, by_name, table_of
 from rocpd.table import Sheet
@@ -24,7 +23,7 @@ _TIMES = (
     Field("new_ns", "ns", "the same of the other side"),
     Field("change_ns", "ns", "how much longer"),
 )
-_PERCENT = Field("percent", "%", "change by the unit of the base")
+_CHANGED = (*_TIMES, Field("percent", "%", "change by the unit of the base"))
 _JOINED = " + "
 
 TABLES = by_name(
@@ -52,8 +51,7 @@ TABLES = by_name(
         "diff-parts",
         "What a unit consists of: the changes of its parts add up to that of the unit.",
         Field("part", "", "what the time goes into; of idle time the cause, as `rocpd schema idle` explains it"),
-        *_TIMES,
-        _PERCENT,
+        *_CHANGED,
         chart="rocpd.summary.plots:changes",
     ),
     table_of(
@@ -61,8 +59,7 @@ TABLES = by_name(
         "Kernels and copies, those that change most first: change = calls + work + speed + overlap + waiting.",
         Field("name", "", "kernel; several that are taken for one are joined by +", is_kernel=True, joined_by=_JOINED),
         Field("match", "", "by what both sides have the same one; new, gone"),
-        *_TIMES,
-        _PERCENT,
+        *_CHANGED,
         Field("calls_ns", "ns", "of the change per unit: more or fewer calls"),
         Field("work_ns", "ns", "of the change per unit: calls on other grids, or of collectives of other bytes"),
         Field("speed_ns", "ns", "of the change per unit: calls of equal work that take longer (below 0: shorter)"),
@@ -87,22 +84,19 @@ TABLES = by_name(
         "diff-categories",
         "The same by what kernels do.",
         Field("category", "", "category of kernels; copies"),
-        *_TIMES,
-        _PERCENT,
+        *_CHANGED,
     ),
     table_of(
         "diff-markers",
         "The same by the marker ranges in which work was launched.",
         Field("marker", "", "path of the ranges, # for numbers; NULL outside"),
-        *_TIMES,
-        _PERCENT,
+        *_CHANGED,
     ),
     table_of(
         "diff-operators",
         "The same by the operators of PyTorch that launched it, where they are recorded.",
         Field("operator", "", "the innermost one; NULL: none"),
-        *_TIMES,
-        _PERCENT,
+        *_CHANGED,
     ),
     table_of(
         "diff-ranks",
@@ -128,23 +122,20 @@ TABLES = by_name(
 
 def tables_of(comparison: Comparison) -> Iterator[Summary]:
     """Yield the tables of a comparison; only the verdict if the two sides do not compare."""
-    yield _table("diff", [_verdict(comparison)], comparison)
+    yield Summary.whole(TABLES["diff"], [_verdict(comparison)], comparison.findings)
     if not comparison.comparability.is_enough:
         return
     attribution, base = comparison.attribution, comparison.attribution.unit.base
-    yield _table("diff-parts", _rows(attribution.parts, base))
-    yield _table("diff-kernels", [_kernel(kernel, base) for kernel in attribution.kernels])
-    yield _table("diff-categories", _rows(attribution.categories, base))
-    yield _table("diff-markers", _rows({name or None: row for name, row in attribution.paths.items()}, base))
-    operators = attribution.operators if any(attribution.operators) else {}
-    yield _table("diff-operators", _rows({name or None: row for name, row in operators.items()}, base))
-    yield _table("diff-ranks", [_rank(row) for row in comparison.ranks])
-    yield _table("diff-calls", [_call(call) for call in comparison.calls])
-
-
-def _table(name: str, rows: list[Row], comparison: Comparison | None = None) -> Summary:
-    findings = comparison.findings if comparison else ()
-    return Summary(TABLES[name], TABLES[name].fields, rows, findings=findings)
+    rows = {
+        "diff-parts": _rows(attribution.parts, base),
+        "diff-kernels": [_kernel(kernel, base) for kernel in attribution.kernels],
+        "diff-categories": _rows(attribution.categories, base),
+        "diff-markers": _rows(attribution.paths, base),
+        "diff-operators": _rows(attribution.operators if any(attribution.operators) else {}, base),
+        "diff-ranks": [_rank(row) for row in comparison.ranks],
+        "diff-calls": [(call.name, *call.calls, *call.lengths, call.change) for call in comparison.calls],
+    }
+    yield from (Summary.whole(TABLES[name], of_table) for name, of_table in rows.items())
 
 
 def percent(ratio: float | None) -> float | None:
@@ -161,8 +152,8 @@ def _verdict(comparison: Comparison) -> Row:
     return (*said, *decision.medians, *ends, *tested, decision.reason or None, noise)
 
 
-def _rows(times: Mapping[str, Difference] | Mapping[str | None, Difference], base: int) -> list[Row]:
-    return [(name, *_times(row, base)) for name, row in times.items()]
+def _rows(times: Mapping[str, Difference], base: int) -> list[Row]:
+    return [(name or None, *_times(row, base)) for name, row in times.items()]
 
 
 def _times(row: Difference, base: int) -> Row:
@@ -180,10 +171,6 @@ def _kernel(kernel: KernelDifference, base: int) -> Row:
 def _rank(row: RankDifference) -> Row:
     change = row.new - row.base if row.base is not None and row.new is not None else None
     return row.rank, row.host, row.base, row.new, change, percent(row.ratio)
-
-
-def _call(call: CallDifference) -> Row:
-    return call.name, *call.calls, *call.lengths, call.change
 
 
 VERSION = 1

@@ -294,8 +294,7 @@ def redact(job: JobChoice, asked: RedactOptions, place: Place) -> None:
             counts = write_redacted(session, place.folder, asked, place.force, report)
         ranks = len(session.ranks)
     rows = [(table, column, number) for (table, column), number in sorted(counts.items())]
-    with tables.open_output(None, TableOptions()) as out:
-        tables.write_rows(("table", "column", "replaced"), iter(rows), out)
+    tables.write_table(("table", "column", "replaced"), rows, TableOptions())
     if asked.dry_run:
         note(f"would write {amount(ranks, 'file')} to {place.folder}")
     else:
@@ -441,9 +440,7 @@ def cache(asked: CacheOptions) -> None:
         *((each.source, what, 1, each.size, _time(each.used)) for what in others for each in others[what].entries()),
         *((str(e.folder), "unreadable", 0, e.size, _time(e.used)) for each in caches for e in each.unreadable()),
     ]
-    form, _ = tables.format_and_path(asked.format, OutputOptions())
-    with tables.open_output(None, TableOptions()) as out:
-        tables.write_rows(("source", "made_by", "ranks", "bytes", "last_used"), iter(rows), out, form)
+    tables.write_table(("source", "made_by", "ranks", "bytes", "last_used"), rows, TableOptions(), asked.format)
 
 
 def _time(seconds: float) -> str:

@@ -143,15 +143,13 @@ def schema(asked: SchemaOptions, output: TableOptions) -> None:
         rocpd schema kernels
         rocpd schema summary.idle summary.idle-calls
     """
-    form, path = tables.format_and_path(asked.format, output)
-    with tables.open_output(path, output) as out:
-        if not asked.relations:
-            tables.write_rows(("name", "kind", "about"), _relations(), out, form)
-        elif len(asked.relations) == 1:
-            tables.write_rows(("column", "unit", "meaning"), iter(_columns(asked.relations[0])), out, form)
-        else:
-            rows = [(name, *column) for name in asked.relations for column in _columns(name)]
-            tables.write_rows(("table", "column", "unit", "meaning"), iter(rows), out, form)
+    if not asked.relations:
+        tables.write_table(("name", "kind", "about"), _relations(), output, asked.format)
+        return
+    columns = [(name, *column) for name in asked.relations for column in _columns(name)]
+    first = int(len(asked.relations) == 1)  # then the name of the table goes without saying
+    heads = ("table", "column", "unit", "meaning")
+    tables.write_table(heads[first:], (column[first:] for column in columns), output, asked.format)
 
 
 def _relations() -> Iterator[tuple[str, str, str]]:

@@ -92,6 +92,4 @@ def questions(asked: QuestionsChoice, output: TableOptions) -> None:
     if not rows:
         which = "the word" if len(words) == 1 else "all of the words"
         raise UsageError(f"no question has {which} {' '.join(asked.words)}", "rocpd questions --all shows all")
-    form, path = tables.format_and_path(asked.format, output)
-    with tables.open_output(path, output) as out:
-        tables.write_rows(("question", "command", "look_at"), iter(rows), out, form)
+    tables.write_table(("question", "command", "look_at"), rows, output, asked.format)

@@ -164,6 +164,13 @@ def write_rows(
     return write_console(columns, rows, out, limit, screen_of(out))
 
 
+def write_table(columns: Sequence[str], rows: Iterable[Row], output: TableOptions, format: str = "") -> None:
+    """Write one table to the place in `output`; `format`: value of `--format`. Errors as `format_and_path`."""
+    form, path = format_and_path(format, output)
+    with open_output(path, output) as out:
+        write_rows(columns, iter(rows), out, form)
+
+
 def run_analyses(session: Session, names: Sequence[str], options: Options) -> tuple[Iterator[Summary], list[str]]:
     """Run analyses; return their tables, and the names of the tables as far as they are known before.
 
@@ -385,9 +392,8 @@ def _sheets(summaries: Iterable[Summary], *, is_page: bool) -> Iterator[Sheet]:
         lines = _texts(findings)
         if not is_page:
             _note_all(lines)
-        yield Sheet(
-            summary.name, summary.doc, summary.columns, _rows(summary, is_page=is_page), lines if is_page else ()
-        )
+        rows = _rows(summary, is_page=is_page)
+        yield Sheet(summary.name, summary.doc, summary.columns, rows, lines if is_page else ())
 
 
 def _rows(summary: Summary, *, is_page: bool) -> Iterator[Row]:

@@ -27,25 +27,14 @@ def open_metrics(glance: Glance) -> Iterator[str]:
     parts = [MetricSample({"part": part}, share / 100) for part, share in glance.parts.items()]
     yield from family("rocpd_part_ratio", "ratio", "Share of the time of GPUs.", parts)
     ranks = [(rank, {"rank": str(rank.rank), "host": rank.host}) for rank in glance.ranks if rank.rank is not None]
-    by_rank: dict[tuple[str, str, str], list[MetricSample]] = {
-        ("rocpd_busy_ratio", "ratio", "Share of its time in which a GPU works."): [
-            MetricSample(about, _busy(rank)) for rank, about in ranks
-        ],
-        ("rocpd_blame_seconds", "seconds", "What a rank costs of a step."): [
-            MetricSample(
-                {**about, "cause": rank.mainly}, rank.cost_ns / 1e9 if rank.cost_ns and rank.is_straggler else 0.0
-            )
-            for rank, about in ranks
-        ],
-        ("rocpd_memory_bytes", "bytes", "Most memory that a rank held."): [
-            MetricSample(about, rank.memory_bytes) for rank, about in ranks
-        ],
-        ("rocpd_silent_seconds", "seconds", "Since when nothing has come of a rank."): [
-            MetricSample(about, rank.silent_s) for rank, about in ranks
-        ],
-    }
-    for gauge, samples in by_rank.items():
-        yield from family(*gauge, samples)
+    busy = (MetricSample(about, _busy(rank)) for rank, about in ranks)
+    yield from family("rocpd_busy_ratio", "ratio", "Share of its time in which a GPU works.", busy)
+    costs = (MetricSample({**about, "cause": rank.mainly}, _cost_s(rank)) for rank, about in ranks)
+    yield from family("rocpd_blame_seconds", "seconds", "What a rank costs of a step.", costs)
+    held = (MetricSample(about, rank.memory_bytes) for rank, about in ranks)
+    yield from family("rocpd_memory_bytes", "bytes", "Most memory that a rank held.", held)
+    silent = (MetricSample(about, rank.silent_s) for rank, about in ranks)
+    yield from family("rocpd_silent_seconds", "seconds", "Since when nothing has come of a rank.", silent)
     yield END
 
 
@@ -55,6 +44,10 @@ def _one(value: float | None) -> list[MetricSample]:
 
 def _busy(rank: RankNow) -> float | None:
     return 1 - rank.parts.get("idle", 0.0) / 100 if rank.parts else None
+
+
+def _cost_s(rank: RankNow) -> float:
+    return rank.cost_ns / 1e9 if rank.cost_ns and rank.is_straggler else 0.0
 
 
 def address_of(text: str) -> tuple[str, int]:

@@ -193,9 +193,8 @@ class Timeline:
         fold = max(1, -(-self.slices // most))
         at = range(0, self.slices, fold)
         rows = ([sum(shares) for shares in zip(*row, strict=True)] for row in self.shares)
-        return [self.start + first * self.slice for first in at], (
-            [fmean(busy[n : n + fold]) for n in at] for busy in rows
-        )
+        folded = ([fmean(busy[n : n + fold]) for n in at] for busy in rows)
+        return [self.start + first * self.slice for first in at], folded
 
 
 @frozen

@@ -168,10 +168,8 @@ def shell(job: JobChoice, passes: PassOptions) -> int:
         echo "select count(*) from kernels;" | rocpd shell job/
     """
     with job.connect(all_passes=passes.all_passes) as session:
-        ranks = amount(len(session.in_rows.ranks), "rank")
-        return _run_shell(
-            session.open_views(), [*session.calculated()], f"{ranks}; .tables lists what there is, .help helps"
-        )
+        intro = f"{amount(len(session.in_rows.ranks), 'rank')}; .tables lists what there is, .help helps"
+        return _run_shell(session.open_views(), [*session.calculated()], intro)
 
 
 def _run_shell(connection: apsw.Connection, calculated: Sequence[str], intro: str) -> int:

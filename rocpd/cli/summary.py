@@ -196,9 +196,8 @@ def _names_and_paths(
         UsageError: there are both names and options of AMD's tables.
     """
     certain = [word for word in job.named if os.path.lexists(word)]
-    names, others = split_names(
-        [word for word in job.paths if word not in certain], [*tables_of(analyses), ALL], COMMANDS
-    )
+    words = [word for word in job.paths if word not in certain]
+    names, others = split_names(words, [*tables_of(analyses), ALL], COMMANDS)
     paths = [*certain, *others]
     for name in () if paths else filter(os.path.isdir, names):
         note(f"{name} is the summary; the folder of that name is ./{name}")

@@ -72,9 +72,8 @@ def top(inputs: Inputs, shown: TopOptions, output: TableOptions, asked: Asked) -
     if not shown.once and (path or (form == tables.JSON and not shown.follow)):
         raise UsageError("-o and --format are for --once and --follow", "rocpd top job/ --once --format json")
     bell = Bell(bounds_of(shown.alert) if shown.alert else Bounds(), shown.exec, note)
-    options = WatchOptions(
-        shown.steps, shown.seconds, rows_first=not shown.once, asked=Options(**asked.fields(Options))
-    )
+    of_analyses = Options(**asked.fields(Options))
+    options = WatchOptions(shown.steps, shown.seconds, rows_first=not shown.once, asked=of_analyses)
     with Watch(inputs.paths, options) as watch, _scraped(shown.metrics) as scraped:
 
         def look() -> Glance:

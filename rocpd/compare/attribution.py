@@ -498,9 +498,7 @@ def _launched(base: Sequence[KernelLaunch], new: Sequence[KernelLaunch]) -> str:
 
 def _moved(base: set[Moved], new: set[Moved]) -> Iterator[str]:
     """Yield the collectives that move other bytes than in the base, or join other ranks, in words."""
-    gone, added = (
-        by_key((move[:2], move.size) for move in sorted(one - other)) for one, other in ((base, new), (new, base))
-    )
+    gone, added = (by_key((move[:2], move.size) for move in sorted(moves)) for moves in (base - new, new - base))
     for (operation, ranks), sizes in added.items():
         if before := gone.get((operation, ranks)):
             of = f" of {amount(ranks, 'rank')}" if ranks else ""

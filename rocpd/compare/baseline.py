@@ -93,9 +93,8 @@ def _run(fields: Mapping[str, Any]) -> RunProfile:
 
 def _use(values: Mapping[str, Any]) -> LaunchUse:
     lengths = values.get("lengths")
-    return LaunchUse(
-        **{**values, "launch": _launch(values["launch"]), "lengths": CallLengths(*lengths) if lengths else None}
-    )
+    made = {"launch": _launch(values["launch"]), "lengths": CallLengths(*lengths) if lengths else None}
+    return LaunchUse(**{**values, **made})
 
 
 def _launch(values: Sequence[Any]) -> KernelLaunch:

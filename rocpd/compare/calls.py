@@ -47,11 +47,10 @@ def read_calls(reading: RankReading, history: History, edges: Ints) -> tuple[lis
     is_its = per_id(regions.category[low:high], lambda category: int(domain_of(texts[category]) in _DOMAINS))
     rows = low + np.flatnonzero(is_its)
     places, place = _places_of(reading, history, rows)
-    function = numbered(regions.name[rows], regions.category[rows], place)
+    keys = regions.name[rows], regions.category[rows], place
+    function = numbered(*keys)
     first = first_of(function)
-    names = zip(
-        *(column[first].tolist() for column in (regions.name[rows], regions.category[rows], place)), strict=True
-    )
+    names = zip(*(key[first].tolist() for key in keys), strict=True)
     shape = len(edges) - 1, len(first)
     cell = (np.searchsorted(edges, regions.start[rows], side="right") - 1) * shape[1] + function
     calls = np.bincount(cell, minlength=math.prod(shape))

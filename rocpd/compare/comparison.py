@@ -315,9 +315,7 @@ def _tested(
     probabilities = []
     for row in kernels:
         pair = row.pair.base or row.pair.new, row.pair.new or row.pair.base
-        sides = [
-            [sum(run[kernel] for kernel in those) for run in side] for side, those in zip(times, pair, strict=True)
-        ]
+        sides = [[sum(run[each] for each in those) for run in side] for side, those in zip(times, pair, strict=True)]
         probabilities.append(mann_whitney(*sides))
     return [replace(row, p=p) for row, p in zip(kernels, holm(probabilities), strict=True)]
 

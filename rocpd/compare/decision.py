@@ -389,10 +389,8 @@ def _nothing_yet(medians: Sequence[Sequence[float]], options: DiffOptions) -> De
     if not (base and new):
         who = "the base" if new else "the other side" if base else "neither side"
         reason = f"nothing to compare: {who} has {'none' if base or new else 'any'} of it"
-    runs = len(medians[0]), len(medians[1])
-    return Decision(
-        ChangeVerdict.UNCLEAR, Confidence.HINT, (base, new), None, options.margin / 100, runs, reason=reason
-    )
+    margin, runs = options.margin / 100, (len(medians[0]), len(medians[1]))
+    return Decision(ChangeVerdict.UNCLEAR, Confidence.HINT, (base, new), None, margin, runs, reason=reason)
 
 
 def _middle(medians: Sequence[float]) -> float:

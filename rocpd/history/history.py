@@ -400,9 +400,8 @@ class JobHistory:
             text += f"; {why}"
         is_bad = change.kind != MAYBE and not change.reasons and change.ratio > 1
         verdict = Verdict.PROBLEM if is_bad else Verdict.UNKNOWN if change.kind == MAYBE else Verdict.NOTE
-        return Finding(
-            text, "history.change", verdict, Confidence.LIKELY, evidence={"p": change.p, "run": change.at + 1}
-        )
+        evidence = {"p": change.p, "run": change.at + 1}
+        return Finding(text, "history.change", verdict, Confidence.LIKELY, evidence=evidence)
 
     def _passing(self) -> Iterator[str]:
         of_reasons = by_key(("; ".join(reasons[:2]), str(place + 1)) for place, reasons in self.passing.items())

@@ -145,9 +145,8 @@ def _state(rank: Rank, database: Path, note: Callable[[str], None]) -> LiveState
 
 def _last_collectives(session: Federation) -> Mapping[int, tuple[str, int]]:
     """Return the last collective that each rank completed, by its kernels."""
-    rows: Sequence[Sequence[object]] = list(
-        session.execute('SELECT rank, name, MAX("end") FROM kernels GROUP BY rank, name')
-    )
+    sql = 'SELECT rank, name, MAX("end") FROM kernels GROUP BY rank, name'
+    rows: Sequence[Sequence[object]] = list(session.execute(sql))
     names = {str(row[1]) for row in rows}
     categories = load(None)
     communicates = {name for name in names if is_communication(categories.of(name))}

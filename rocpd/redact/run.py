@@ -181,9 +181,8 @@ def _kind(category: str, display: str) -> str:
     if not is_communication(category):
         return category
     done = _COLLECTIVE.search(display)
-    return "nccl" + next(
-        (name for name in _COLLECTIVES if done and name.lower() == done[0].replace("_", "").lower()), ""
-    )
+    spelt = done[0].replace("_", "").lower() if done else ""
+    return "nccl" + next((name for name in _COLLECTIVES if name.lower() == spelt), "")
 
 
 def _function(display: str) -> str:
@@ -595,9 +594,8 @@ def _rules(path: Path | None) -> Mapping[str, str]:
         content = tomllib.loads(path.read_text(encoding="utf-8"))["replace"]
         return {str(pattern): str(word) for pattern, word in content.items()}
     except (OSError, ValueError, KeyError, AttributeError) as error:
-        raise UsageError(
-            f"{path}: not a file of rules: {error}", 'it holds [replace] and lines "REGEX" = "word"'
-        ) from error
+        hint = 'it holds [replace] and lines "REGEX" = "word"'
+        raise UsageError(f"{path}: not a file of rules: {error}", hint) from error
 
 
 def _copies(

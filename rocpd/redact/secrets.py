@@ -45,10 +45,8 @@ class Rules:
 def rules() -> Rules:
     """Return the rules."""
     table: dict[str, Any] = tomllib.loads((files("rocpd.redact") / "data" / "secrets.toml").read_text(encoding="utf-8"))
-    as_tuples: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in table.items()
-    }
-    return Rules(**{**as_tuples, "parts": frozenset(table["parts"])})
+    known: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in table.items()}
+    return Rules(**{**known, "parts": frozenset(table["parts"])})
 
 
 def names_secret(variable: str) -> bool:

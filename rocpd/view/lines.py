@@ -225,9 +225,8 @@ def _slices(lane: DrawnLane, edges: Ints) -> dict[str, Any]:
     shown, length = lane.take(here), lane.end[here] - lane.start[here]
     pixel = np.searchsorted(edges, shown.start, side="right")
     is_wide = length >= (high - low) / max(len(edges) - 1, 1)
-    group = np.where(
-        is_wide, len(edges) * (_MOST_DEPTH + 1) + np.arange(len(here)), pixel * (_MOST_DEPTH + 1) + shown.depth
-    )
+    alone = len(edges) * (_MOST_DEPTH + 1) + np.arange(len(here))
+    group = np.where(is_wide, alone, pixel * (_MOST_DEPTH + 1) + shown.depth)
     order = np.lexsort((-length, group))
     first = np.flatnonzero(np.diff(group[order], prepend=-1))
     longest = order[first]

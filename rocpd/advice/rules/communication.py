@@ -140,10 +140,8 @@ def _comm_straggler_explains(cause: Finding, other: Finding) -> bool:
         is_of_some = "stalls" in cause.evidence or "since_step" in cause.evidence
         return is_of_some and cause.evidence["mainly"] == OF_COMPUTE and other.rank == cause.rank
     if other.rule == SLOW:
-        link = cause.evidence.get("link")
-        return (
-            isinstance(link, list) and other.evidence.get("groups", 1) == 1 and other.evidence["group"] == listed(link)
-        )
+        link, is_one = cause.evidence.get("link"), other.evidence.get("groups", 1) == 1
+        return is_one and isinstance(link, list) and other.evidence["group"] == listed(link)
     return other.rule == "gpu.starved" and "later_ns" in cause.evidence and other.rank == cause.rank
 
 

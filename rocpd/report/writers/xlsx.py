@@ -42,9 +42,7 @@ def write_xlsx(report: Report, path: Path) -> None:
     book = xlsxwriter.Workbook(content, {**options, "nan_inf_to_errors": True, "in_memory": True})
     book.set_properties({"title": one_line(report.title), "created": _MADE, "comments": report.made_by})
     _about(book, report)
-    filled = [
-        section for section in report.sections if any(isinstance(each, Figure | Table) for each in section.blocks)
-    ]
+    filled = [each for each in report.sections if any(isinstance(block, Figure | Table) for block in each.blocks)]
     places = {name: number for number, name in enumerate(_FIRST)}
     filled.sort(key=lambda section: places.get(section.name, len(places)))
     rest = filled[_MOST_SHEETS - 2 :] if len(filled) >= _MOST_SHEETS else []

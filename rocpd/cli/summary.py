@@ -329,15 +329,15 @@ def follow(
     """
     from rocpd.summary.kernels.op_trace import KernelLog
     from rocpd.summary.reading import Reading
-    from rocpd.view.desk import FileStamp, stamps_of
+    from rocpd.view.desk import Stamp, stamps_of
 
     log, shown = KernelLog(), as_data(out)
-    before: list[FileStamp] | None = None
+    before: Stamp | None = None
     with until_ctrl_c():
         while True:
             start = time.monotonic()
-            now = list(stamps_of(paths))
-            if now != before or any(time.time() - changed / 1e9 < _FRESH for *_, changed in now):
+            now = tuple(stamps_of(paths))
+            if now != before or any(time.time() - file.written_s < _FRESH for _, file in now):
                 try:
                     with connect() as session:
                         for text in log.new_lines(Reading(session, options)):

@@ -28,7 +28,7 @@ _BUSY_MS = 200  # for a writer's lock: comparisons need rows of each rank
 _SETTLED_S = 2.0  # a journal beside a file that was written to since then may belong to a live writer
 
 
-class _Signature(NamedTuple):
+class FileSignature(NamedTuple):
     """Values that change when rows come: the file's identity, and size and time of it and of its journals."""
 
     inode: tuple[int, int]
@@ -36,7 +36,7 @@ class _Signature(NamedTuple):
     parts: tuple[tuple[int, int], ...]
 
     @classmethod
-    def of(cls, path: Path) -> _Signature | None:
+    def of(cls, path: Path) -> FileSignature | None:
         """Return the signature of a file; None if it does not exist."""
         real = os.path.realpath(path)
         try:
@@ -78,15 +78,15 @@ class TailedFile:
         self.rows, self.grown_at, self.has_grown = 0, 0.0, False
         self.problem, self.begun_again = "", 0
         self._had_state = False  # a process that ends by itself removes its state file
-        self._signature: _Signature | None = None
-        self._noticed: _Signature | None = None
+        self._signature: FileSignature | None = None
+        self._noticed: FileSignature | None = None
         self._opening: Opening | None = None
         self._copy: FreshCopy | None = None
 
     @property
     def written_s(self) -> float:
         """Time of the last write; 0: the file does not exist [s since 1970]."""
-        signature = _Signature.of(self.path)
+        signature = FileSignature.of(self.path)
         return signature.written_s if signature else 0.0
 
     @property
@@ -122,7 +122,7 @@ class TailedFile:
 
     def catch_up(self) -> None:
         """Skip rows if too many have come to be worth copying."""
-        signature = _Signature.of(self.path)
+        signature = FileSignature.of(self.path)
         if not self._copy or not signature or signature == self._signature or self._is_another(signature):
             return
         try:
@@ -160,7 +160,7 @@ class TailedFile:
 
     def complete(self) -> None:
         """Copy the arguments that were left out, for the kept rows, as far as the file can be read."""
-        signature = _Signature.of(self.path)
+        signature = FileSignature.of(self.path)
         if self._copy and signature and not self._is_another(signature):
             with suppress(InputError, apsw.Error), self._attached(signature) as copy:
                 copy.complete()
@@ -176,9 +176,9 @@ class TailedFile:
             self._copy.close()
             self._copy = None
 
-    def _marks(self) -> _Signature | None:
+    def _marks(self) -> FileSignature | None:
         self._had_state |= state_file(self.path).exists()
-        return _Signature.of(self.path)
+        return FileSignature.of(self.path)
 
     def _begin_again(self) -> None:
         self.close()
@@ -187,12 +187,12 @@ class TailedFile:
         self._signature = None
         self.begun_again += 1
 
-    def _is_another(self, signature: _Signature) -> bool:
+    def _is_another(self, signature: FileSignature) -> bool:
         known = self._signature
         return known is not None and (signature.inode != known.inode or signature.size < known.size)
 
     @contextmanager
-    def _attached(self, signature: _Signature) -> Iterator[FreshCopy]:
+    def _attached(self, signature: FileSignature) -> Iterator[FreshCopy]:
         """Attach the file to the copy for the duration of a block.
 
         Raises:
@@ -210,7 +210,7 @@ class TailedFile:
             if not self._may_stay_open(self._opening):
                 self._let_go()
 
-    def _opened(self, signature: _Signature) -> Opening:
+    def _opened(self, signature: FileSignature) -> Opening:
         opening = opening_of(self.path, _BUSY_MS)
         if opening.copy and time.time() - signature.written_s < _SETTLED_S:
             opening.discard()

@@ -16,19 +16,16 @@ from queue import LifoQueue
 from typing import Any, NamedTuple, TypeAlias
 
 from rocpd.base import ClosedError, InputError, RocpdError, frozen
-from rocpd.base.identity import JOURNALS
 from rocpd.federate.open.source import find_sources
 from rocpd.federate.run.workers import Child
 from rocpd.federate.select.align import Align, GivenOffset
 from rocpd.federate.select.filters import Filters
 from rocpd.federate.select.window import Window
+from rocpd.live.tail import FileSignature
 from rocpd.session import Session, connect
 from rocpd.view.questions import Question, Statement
 
-FileStamp: TypeAlias = tuple[str, int, int, int]
-"""Path, inode, size [bytes] and time of the last change [ns] of a file."""
-
-Stamp: TypeAlias = tuple[FileStamp, ...]
+Stamp: TypeAlias = tuple[tuple[Path, FileSignature], ...]
 
 
 @frozen
@@ -52,14 +49,12 @@ class ViewedJob:
         return tuple(stamps_of(self.inputs))
 
 
-def stamps_of(inputs: Sequence[str]) -> Iterator[FileStamp]:
-    """Yield the stamp of each file of the inputs, and of the files that SQLite writes beside it."""
+def stamps_of(inputs: Sequence[str]) -> Iterator[tuple[Path, FileSignature]]:
+    """Yield each file of the inputs, with what changes when rows come."""
     with contextlib.suppress(InputError):
         for path in find_sources(inputs).paths:
-            for file in (Path(f"{path}{ending}") for ending in ("", *JOURNALS[:2])):
-                with contextlib.suppress(OSError):
-                    status = file.stat()
-                    yield str(file), status.st_ino, status.st_size, status.st_mtime_ns
+            if signature := FileSignature.of(path):
+                yield path, signature
 
 
 class Answer(NamedTuple):

@@ -23,7 +23,6 @@ from rocpd.federate.select.window import Window
 from rocpd.live import AFTER_S
 from rocpd.session import Session, connect
 from rocpd.summary.findings import Finding
-from rocpd.summary.result import Summary
 from rocpd.view.questions import little_memory, refuse_writing, relations
 
 _BY = "rank, host, run, command, agent, stream, step, marker, api or dispatch, as far as the analysis can"
@@ -181,24 +180,19 @@ class SummaryTable(Asking):
 
     def answer(self, session: Session) -> Document:
         """Return the tables and conclusions."""
-        if self.table == "list":
-            from rocpd.summary.run import analyses
+        from rocpd.facts.rank import By, Options
+        from rocpd.summary.run import analyses, run
 
+        if self.table == "list":
             return {"tables": [rows_of(("analysis", "tables", "what"), analyses(), "analyses")]}
-        tables = list(self._tables(session))
+        division = None if self.by is None else member(By, "by", self.by)
+        tables = list(run(session, self.table, Options(by=division)))
         findings = {finding.text: finding for table in tables for finding in table.findings}
         return {
             "certainty": "tables are exact: summed over the rows that were recorded; conclusions have a certainty each",
             **divided(findings.values()),
             "tables": [table_of(table) for table in tables],
         }
-
-    def _tables(self, session: Session) -> Iterator[Summary]:
-        from rocpd.facts.rank import By, Options
-        from rocpd.summary.run import run
-
-        division = None if self.by is None else member(By, "by", self.by)
-        yield from run(session, self.table, Options(by=division))
 
 
 @frozen

@@ -535,11 +535,6 @@ def metrics_of(entries: Sequence[RunEntry], chosen: Sequence[str] = ()) -> list[
     return [*([STEP] if STEP in usual else []), *times, *(name for name in usual if unit_of(name) != "ns")]
 
 
-def groups_of(entries: Sequence[RunEntry]) -> list[str]:
-    """Return the hosts of each run, as text."""
-    return [", ".join(entry.hosts) for entry in entries]
-
-
 def series_of(
     entries: Sequence[RunEntry], name: str, groups: Sequence[str], without: Container[int] = ()
 ) -> MetricSeries:
@@ -651,10 +646,11 @@ def _reasons(entries: Sequence[RunEntry], change: MetricChange) -> Iterator[str]
     before = entries[max(0, change.at - 1 - _NEAR) : max(1, change.at - 1)]
     after = entries[min(len(entries) - 1, change.at + 1) : change.at + 1 + _NEAR]
     yield from _differences(before, after, sorted({name for entry in (*before, *after) for name in entry.config}))
-    hosts = groups_of(entries[max(0, change.at - _LONG_AGO) : change.at]), groups_of(after)
+    long_before = entries[max(0, change.at - _LONG_AGO) : change.at]
+    hosts = [{", ".join(entry.hosts) for entry in side} for side in (long_before, after)]
     # Names of containers are new in each run, and so no reason.
-    if len({*hosts[0]}) == len({*hosts[1]}) == 1 and hosts[0][0] != hosts[1][0]:
-        yield f"machines: {hosts[0][0]} -> {hosts[1][0]}"
+    if len(hosts[0]) == len(hosts[1]) == 1 and hosts[0] != hosts[1]:
+        yield f"machines: {' -> '.join(map(min, hosts))}"
 
 
 def _differences(before: Sequence[RunEntry], after: Sequence[RunEntry], names: Iterable[str]) -> Iterator[str]:

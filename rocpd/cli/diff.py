@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from rocpd.base import Exit, UsageError, amount, frozen
 from rocpd.base.option import Heading, declare, field_of, options_of, plain
@@ -366,48 +366,37 @@ class AskedOfHistory:
 
 
 @frozen
-class _Asked:
-    """The groups of options, and the words after the verb."""
+class HistoryChoice(Execution, TableOptions, DiffOptions, AskedOfHistory, AddOptions, HistoryInputs):
+    """All options; after the verb is taken away, `words` has the store and the runs or tables."""
 
-    store: Path
-    words: tuple[str, ...]
-    inputs: HistoryInputs
-    adding: AddOptions
-    comparing: DiffOptions
-    shown: AskedOfHistory
-    output: TableOptions
-    execution: Execution
+    @property
+    def store(self) -> Path:
+        """The folder of the history."""
+        return Path(self.words[0])
 
-    def runs(self, has_whole: bool = False) -> list[RunProfile]:
-        """Measure the named runs; `has_whole` as in `DiffOptions`."""
+    def runs(self) -> list[RunProfile]:
+        """Measure the named runs."""
         from rocpd.compare.run import Comparing, jobs_among
 
-        if not self.words:
+        _, *runs = self.words
+        if not runs:
             raise UsageError("no run is named", "rocpd history add STORE RUN...; rocpd history check STORE RUN...")
-        options = replace(self.comparing, has_whole=has_whole)
-        options.check()
-        job = whole(Inputs(skip_bad=self.inputs.skip_bad), self.execution)
+        self.check()
+        job = whole(Inputs(skip_bad=self.skip_bad), self)
         with progress("history", "") as report:
-            in_turn = InTurn(report, jobs_among(self.words))
-            return Comparing(options, job.open_side, in_turn, on_note=note).runs(self.words)
+            in_turn = InTurn(report, jobs_among(runs))
+            return Comparing(self, job.open_side, in_turn, on_note=note).runs(runs)
 
     def history(self) -> JobHistory:
         """Open the history."""
         from rocpd.history.history import HistoryOptions, open_history
 
-        metrics = () if self.comparing.metric == STEP else (self.comparing.metric,)
-        metrics = (f"kernel:{self.shown.kernel}",) if self.shown.kernel is not None else metrics
-        return open_history(self.store, HistoryOptions(self.shown.job, metrics, self.shown.by, self.shown.least / 100))
+        metrics = () if self.metric == STEP else (self.metric,)
+        metrics = (f"kernel:{self.kernel}",) if self.kernel is not None else metrics
+        return open_history(self.store, HistoryOptions(self.job, metrics, self.by, self.least / 100))
 
 
-def history(
-    inputs: HistoryInputs,
-    adding: AddOptions,
-    shown: AskedOfHistory,
-    comparing: DiffOptions,
-    output: TableOptions,
-    execution: Execution,
-) -> int:
+def history(asked: HistoryChoice) -> int:
     """Say since when a job is as fast as it is, of many runs.
 
     The store is a folder of small files, one or two per run, that many jobs may write at once. `add` puts runs into it;
@@ -423,37 +412,34 @@ def history(
         rocpd history export store/ -o metrics.prom
         rocpd history store/ --sql "select date, value_ns from runs"
     """
-    verb, *words = inputs.words if inputs.words and inputs.words[0] in _VERBS else ("", *inputs.words)
+    verb, *words = asked.words if asked.words and asked.words[0] in _VERBS else ("", *asked.words)
     if not words:
         raise UsageError("no store is named", "rocpd history STORE; rocpd history add STORE RUN...")
     function, reads = _VERBS[verb]
-    _refuse_unread(verb, reads, (inputs, adding, shown, comparing, output, execution))
-    store = Path(words[0])
-    return function(_Asked(store, tuple(words[1:]), inputs, adding, comparing, shown, output, execution))
+    _refuse_unread(verb, reads, asked)
+    return function(replace(asked, words=tuple(words)))
 
 
-def _refuse_unread(verb: str, reads: frozenset[str], groups: Sequence[Any]) -> None:
+def _refuse_unread(verb: str, reads: frozenset[str], asked: HistoryChoice) -> None:
     """Refuse options that the verb does not read.
 
     Raises:
         UsageError: an option is given that the verb does not read.
     """
-    for group in groups:
-        kind: type = type(group)
-        for option in options_of(kind):
-            if option.name not in reads and getattr(group, option.name) != option.default:
-                what = f"history {verb}".rstrip()
-                raise UsageError(f"{option.flag}: `rocpd {what}` does not read it", "rocpd history --help")
+    for option in options_of(HistoryChoice):
+        if option.name not in reads and getattr(asked, option.name) != option.default:
+            what = f"history {verb}".rstrip()
+            raise UsageError(f"{option.flag}: `rocpd {what}` does not read it", "rocpd history --help")
 
 
-def _add(asked: _Asked) -> int:
+def _add(asked: HistoryChoice) -> int:
     from rocpd.history import store
     from rocpd.history.store import date_of, labels_of, redacted
 
-    labels, date = labels_of(asked.adding.label), asked.adding.date
+    labels, date = labels_of(asked.label), asked.date
     at = None if date is None else date_of(date)
-    runs = asked.runs(has_whole=True)
-    if asked.adding.redact is Redaction.SHARE:
+    runs = replace(asked, has_whole=True).runs()
+    if asked.redact is Redaction.SHARE:
         runs = [redacted(run) for run in runs]
     news = store.add(asked.store, runs, labels, at)
     known = f", {amount(news.count(False), 'run')} known" if False in news else ""
@@ -461,69 +447,69 @@ def _add(asked: _Asked) -> int:
     return Exit.GOOD
 
 
-def _check(asked: _Asked) -> int:
+def _check(asked: HistoryChoice) -> int:
     from rocpd.history.history import HistoryOptions, history_of
 
     runs = asked.runs()
-    job_history = history_of(asked.store, runs[0], HistoryOptions(asked.shown.job, by=asked.shown.by))
-    comparison = job_history.against(runs, asked.comparing)
-    return show(comparison, Gate(asked.shown.allow_unclear, format=asked.shown.format), asked.output)
+    job_history = history_of(asked.store, runs[0], HistoryOptions(asked.job, by=asked.by))
+    comparison = job_history.against(runs, asked)
+    return show(comparison, Gate(asked.allow_unclear, format=asked.format), asked)
 
 
-def _show_history(asked: _Asked) -> int:
+def _show_history(asked: HistoryChoice) -> int:
     from rocpd.history.tables import OF_JOB
 
     job_history = asked.history()
-    if asked.shown.sql is not None:
-        form, path = tables.format_and_path(asked.shown.format, asked.output)
-        rows = job_history.sql(asked.shown.sql)
-        with tables.open_output(path, asked.output) as out:
-            tables.write_rows(rows.columns, iter(rows), out, form, tables.most_rows(asked.shown.limit, form is None))
+    if asked.sql is not None:
+        form, path = tables.format_and_path(asked.format, asked)
+        rows = job_history.sql(asked.sql)
+        with tables.open_output(path, asked) as out:
+            tables.write_rows(rows.columns, iter(rows), out, form, tables.most_rows(asked.limit, form is None))
         return Exit.GOOD
-    form, _ = tables.format_and_path(asked.shown.format, asked.output, of_analyses=True)
-    chosen = asked.words or (OF_JOB if form else _SHOWN)
+    form, _ = tables.format_and_path(asked.format, asked, of_analyses=True)
+    chosen = asked.words[1:] or (OF_JOB if form else _SHOWN)
     for name in chosen:
         if name not in OF_JOB:
             raise UsageError(f"{name}: no table of a history", f"one of {', '.join(OF_JOB)}")
-    Delivery.of(form, asked.output, asked.shown.limit).write(list(job_history.tables(chosen)), chosen)
+    Delivery.of(form, asked, asked.limit).write(list(job_history.tables(chosen)), chosen)
     return Exit.GOOD
 
 
-def _report(asked: _Asked) -> int:
+def _report(asked: HistoryChoice) -> int:
     from rocpd.report.history import write
     from rocpd.report.writers import REPORT_FORMATS
 
     _refuse_words(asked)
-    is_named = asked.output.name is not None or asked.output.is_asked
-    path = asked.output.destination(REPORT_FORMATS).path() if is_named else Path(_REPORT)
-    write(asked.history(), path, asked.output.force)
+    is_named = asked.name is not None or asked.is_asked
+    path = asked.destination(REPORT_FORMATS).path() if is_named else Path(_REPORT)
+    write(asked.history(), path, asked.force)
     report_written(path)
     return Exit.GOOD
 
 
-def _export(asked: _Asked) -> int:
+def _export(asked: HistoryChoice) -> int:
     from rocpd.history.export import EXPORTS
 
     _refuse_words(asked)
-    name = asked.output.name or ""
+    name = asked.name or ""
     ending = next((ending for ending in EXPORTS if name.endswith(ending)), next(iter(EXPORTS)))
-    path = asked.output.destination(list(EXPORTS)).path(ending) if asked.output.is_asked else None
+    path = asked.destination(list(EXPORTS)).path(ending) if asked.is_asked else None
     job_history = asked.history()
-    with tables.open_output(path, asked.output) as out:
+    with tables.open_output(path, asked) as out:
         as_data(out).writelines(EXPORTS[ending](job_history))
     return Exit.GOOD
 
 
-def _refuse_words(asked: _Asked) -> None:
-    if asked.words:
-        raise UsageError(f"{asked.words[0]}: one store alone is read here", "rocpd history --help")
+def _refuse_words(asked: HistoryChoice) -> None:
+    if asked.words[1:]:
+        raise UsageError(f"{asked.words[1]}: one store alone is read here", "rocpd history --help")
 
 
 _OUTPUT = frozenset(option.name for option in options_of(TableOptions))
 _READING = frozenset({"words", "skip_bad", "metric", "step_marker", "categories", "everything"})
 _READING |= {option.name for option in options_of(Execution)}
 _SHOWING = _OUTPUT | {"words", "metric", "kernel", "job", "by", "least"}
-_VERBS: Mapping[str, tuple[Callable[[_Asked], int], frozenset[str]]] = {
+_VERBS: Mapping[str, tuple[Callable[[HistoryChoice], int], frozenset[str]]] = {
     "": (_show_history, _SHOWING | {"sql", "format", "limit"}),
     "add": (_add, _READING | {"label", "date", "redact"}),
     "check": (

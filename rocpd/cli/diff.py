@@ -88,7 +88,7 @@ class DiffSelection(SpanOptions, PlaceOptions):
 
     def of(self, job: JobChoice, *, is_within: bool) -> JobChoice:
         """Return a job with this selection; `Comparing` selects steps, and within one job ranks, by itself."""
-        chosen = {field.name: getattr(self, field.name) for field in fields(self)} | {"step": None}
+        chosen = {field.name: getattr(self, field.name) for field in fields(DiffSelection)} | {"step": None}
         if is_within:
             chosen |= {"rank": None, "host": self.host if self.step is not None else None}
         return replace(job, **chosen)
@@ -101,7 +101,7 @@ class DiffSelection(SpanOptions, PlaceOptions):
     @property
     def text(self) -> str:
         """The selection as words of a command; empty: everything."""
-        values = [(field, getattr(self, field.name)) for field in fields(self)]
+        values = [(field, getattr(self, field.name)) for field in fields(DiffSelection)]
         given = ((field.name.replace("_", "-"), value) for field, value in values if value != field.default)
         return " ".join(f"--{name} {value}" for name, value in given)
 
@@ -127,14 +127,12 @@ class Gate:
     )
 
 
-def diff(
-    inputs: DiffInputs,
-    asked: DiffOptions,
-    gate: Gate,
-    selection: DiffSelection,
-    output: TableOptions,
-    execution: Execution,
-) -> int:
+@frozen
+class DiffChoice(Execution, TableOptions, DiffSelection, Gate, DiffOptions, DiffInputs):
+    """All options of a comparison."""
+
+
+def diff(asked: DiffChoice) -> int:
     """Say whether a job is slower than another, and where.
 
     A side is one run or several. With one run a side most differences are unclear, because runs differ by themselves.
@@ -154,61 +152,61 @@ def diff(
     from rocpd.compare.run import Comparing, jobs_among
 
     asked.check()
-    is_within = _is_within(inputs, selection, gate, asked.decides.name != STEP)
-    job = selection.of(whole(Inputs(skip_bad=inputs.skip_bad), execution), is_within=is_within)
-    steps, text = (None, "") if is_within else (selection.step, selection.text)
-    named = [*inputs.base, *inputs.words, *inputs.new]
+    is_within = _is_within(asked)
+    job = asked.of(whole(Inputs(skip_bad=asked.skip_bad), asked), is_within=is_within)
+    steps, text = (None, "") if is_within else (asked.step, asked.text)
+    named = [*asked.base, *asked.words, *asked.new]
     with progress(f"diff of {amount(len(named), 'input')}", "") as report:
         comparing = Comparing(asked, job.open_side, InTurn(report, jobs_among(named)), steps, text, note)
-        if gate.save_baseline:
-            _save(comparing, named, gate.save_baseline, output)
+        if asked.save_baseline:
+            _save(comparing, named, asked.save_baseline, asked)
             return Exit.GOOD
         if is_within:
-            comparison = _within(comparing, inputs, selection)
-        elif inputs.history:
-            comparison = _with_history(comparing, inputs, gate)
+            comparison = _within(comparing, asked)
+        elif asked.history:
+            comparison = _with_history(comparing, asked)
         else:
-            base, new = inputs.sides()
-            _check_acceptance(gate, base)
+            base, new = asked.sides()
+            _check_acceptance(asked, base)
             runs = comparing.runs(new)
             comparison = compare(comparing.runs(base), runs, asked)
-            if gate.accept:
-                _accept(Path(base[0]), comparison, runs, gate.reason or "")
-    return show(comparison, gate, output)
+            if asked.accept:
+                _accept(Path(base[0]), comparison, runs, asked.reason or "")
+    return show(comparison, asked, asked)
 
 
-def _is_within(inputs: DiffInputs, selection: DiffSelection, gate: Gate, has_metric: bool) -> bool:
+def _is_within(asked: DiffChoice) -> bool:
     """Whether steps or ranks of one job are compared.
 
     Raises:
         UsageError: an option does not apply to steps or ranks of one job, or --against is given for two jobs.
     """
-    is_within = inputs.is_one_job and selection.is_within and not gate.save_baseline
-    if inputs.against is not None and not is_within:
+    is_within = asked.is_one_job and asked.is_within and not asked.save_baseline
+    if asked.against is not None and not is_within:
         hint = "rocpd diff JOB --step 16 --against 15"
         raise UsageError("--against needs one job, and --step, --rank or --host", hint)
-    if is_within and selection.step is not None and selection.rank is not None:
+    if is_within and asked.step is not None and asked.rank is not None:
         raise UsageError("--step and --rank: only one of them can be compared", "rocpd diff JOB --step 16")
-    if is_within and selection.rank is not None and selection.host is not None:
+    if is_within and asked.rank is not None and asked.host is not None:
         raise UsageError("--rank and --host: only one of them can be compared", "rocpd diff JOB --rank 4-7")
-    if is_within and selection.step is None and has_metric:
+    if is_within and asked.step is None and asked.metric != STEP:
         raise UsageError(
             "--metric: ranks are compared by their time without communication", "--step takes other metrics"
         )
-    if is_within and gate.accept:
+    if is_within and asked.accept:
         raise UsageError("--accept changes a file of --save-baseline; steps and ranks of one job have none")
     return is_within
 
 
-def _within(comparing: Comparing, inputs: DiffInputs, selection: DiffSelection) -> Comparison:
+def _within(comparing: Comparing, asked: DiffChoice) -> Comparison:
     """Compare steps or ranks of one job."""
-    against = inputs.against or "others"
-    if selection.step is not None:
-        return comparing.compare_steps(inputs.words, selection.step, against)
-    return comparing.compare_ranks(inputs.words, selection.rank, selection.host, against)
+    against = asked.against or "others"
+    if asked.step is not None:
+        return comparing.compare_steps(asked.words, asked.step, against)
+    return comparing.compare_ranks(asked.words, asked.rank, asked.host, against)
 
 
-def _with_history(comparing: Comparing, inputs: DiffInputs, gate: Gate) -> Comparison:
+def _with_history(comparing: Comparing, asked: DiffChoice) -> Comparison:
     """Compare runs with the newest level of a history.
 
     Raises:
@@ -216,11 +214,11 @@ def _with_history(comparing: Comparing, inputs: DiffInputs, gate: Gate) -> Compa
     """
     from rocpd.history.history import history_of
 
-    named = (*inputs.words, *inputs.new)
-    if inputs.base or gate.accept or not named or inputs.history is None:
+    named = (*asked.words, *asked.new)
+    if asked.base or asked.accept or not named or asked.history is None:
         raise UsageError("--history is the base, and runs are compared with it", "rocpd diff NEW --history STORE")
     runs = comparing.runs(named)
-    return history_of(inputs.history, runs[0]).against(runs, comparing.options)
+    return history_of(asked.history, runs[0]).against(runs, asked)
 
 
 def show(comparison: Comparison, gate: Gate, output: TableOptions) -> Exit:

@@ -16,7 +16,7 @@ from enum import StrEnum
 from itertools import accumulate, pairwise
 from operator import attrgetter
 from statistics import fmean, median
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from rocpd.base import amount, by_key, few, frozen
 from rocpd.compare.measure import COPY_KIND, CodeFacts, Grid, KernelLaunch, Moved
@@ -167,6 +167,10 @@ class KernelIdentity(NamedTuple):
     category: str
 
 
+_Left: TypeAlias = tuple[list[KernelIdentity], list[KernelIdentity]]
+"""The kernels of both sides that are not paired yet."""
+
+
 class KernelPair(NamedTuple):
     """Kernels of both sides that are the same; one side is empty for new kernels, and for those that are gone."""
 
@@ -198,8 +202,8 @@ def pair_kernels(
         base, new: launches of both sides, in the order of their first ones.
         match: kernels with equal groups of it are the same.
     """
-    kernels = [list(dict.fromkeys(identity_of(use.launch) for use in side)) for side in (base, new)]
-    left = kernels[0], kernels[1]
+    of_base, of_new = (list(dict.fromkeys(identity_of(use.launch) for use in side)) for side in (base, new))
+    left = of_base, of_new
     keys: dict[MatchLevel, Callable[[KernelIdentity], Hashable]] = {
         MatchLevel.REGEX: lambda kernel: _groups(match, kernel),
         MatchLevel.MANGLED: lambda kernel: (kernel.kind, kernel.symbol) if kernel.symbol else None,
@@ -222,13 +226,9 @@ def _groups(match: re.Pattern[str] | None, kernel: KernelIdentity) -> Hashable:
     return (kernel.kind, part.groups() or part[0]) if part else None
 
 
-def _paired(
-    level: MatchLevel,
-    left: tuple[list[KernelIdentity], list[KernelIdentity]],
-    key: Callable[[KernelIdentity], Hashable],
-) -> Iterator[KernelPair]:
+def _paired(level: MatchLevel, left: _Left, key: Callable[[KernelIdentity], Hashable]) -> Iterator[KernelPair]:
     """Yield pairs of kernels with equal keys, and remove them from the remaining ones."""
-    groups = defaultdict[Hashable, tuple[list[KernelIdentity], list[KernelIdentity]]](lambda: ([], []))
+    groups = defaultdict[Hashable, _Left](lambda: ([], []))
     for number, kernel in ((number, kernel) for number, kernels in enumerate(left) for kernel in kernels):
         if (identity := key(kernel)) is not None:
             groups[identity][number].append(kernel)
@@ -240,10 +240,7 @@ def _paired(
 
 
 def _same_places(
-    base: Sequence[LaunchUse],
-    new: Sequence[LaunchUse],
-    pairs: Iterable[KernelPair],
-    left: tuple[Sequence[KernelIdentity], Sequence[KernelIdentity]],
+    base: Sequence[LaunchUse], new: Sequence[LaunchUse], pairs: Iterable[KernelPair], left: _Left
 ) -> Iterator[tuple[KernelIdentity, int]]:
     """Yield remaining kernels, each with a number shared by those that stand in one place between known kernels.
 

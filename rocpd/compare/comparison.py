@@ -28,7 +28,7 @@ from rocpd.compare.calls import LEAST_TIME, CallDifference, compare_calls, is_ot
 from rocpd.compare.decision import ChangeVerdict, Decision, decide, holm, mann_whitney
 from rocpd.compare.options import MEMORY, STEP, DiffMetric, DiffOptions
 from rocpd.compare.problems import new_and_gone
-from rocpd.compare.run_profile import COMMUNICATION, PLURALS, STEPS, WINDOW, RankUse, RunProfile, on_both_sides
+from rocpd.compare.run_profile import COMMUNICATION, PLURALS, STEPS, WINDOW, RankUse, RunProfile, Runs, on_both_sides
 from rocpd.facts.communication.collectives import listed
 from rocpd.facts.short_names import kernel_name
 from rocpd.federate.select.filters import LEFT_OUT
@@ -71,9 +71,7 @@ class Comparability:
         return self.score >= self.least
 
 
-def comparability(
-    base: Sequence[RunProfile], new: Sequence[RunProfile], attribution: Attribution, least: float
-) -> Comparability:
+def comparability(base: Runs, new: Runs, attribution: Attribution, least: float) -> Comparability:
     """Return whether two sides compare; they do not if the score is below `least`.
 
     The score is a product: of fewer ranks divided by more, 0.6 for other GPUs, 0.9 for each kind of event that one side
@@ -86,7 +84,7 @@ def comparability(
     return Comparability(score, least, tuple(each.text for each in differences if each.text))
 
 
-_Sides = tuple[Sequence[RunProfile], Sequence[RunProfile]]
+_Sides = tuple[Runs, Runs]
 
 
 def _values(sides: _Sides, of_run: Callable[[RunProfile], Iterable[Value]]) -> list[list[Value]]:
@@ -157,7 +155,7 @@ def _clocks(sides: _Sides) -> Iterator[_Difference]:
         yield _Difference(f"clocks of GPUs: {first:.0f} and {second:.0f} MHz, {second / first - 1:+.1%}")
 
 
-def _environment(runs: Sequence[RunProfile]) -> Mapping[str, str]:
+def _environment(runs: Runs) -> Mapping[str, str]:
     """Return the settings of a side; a setting that differs between its runs has all of its values."""
     names = sorted({name for run in runs for name in run.facts.environment})
     values = {name: {run.facts.environment.get(name, _NOT_SET) for run in runs} for name in names}
@@ -248,9 +246,7 @@ class Comparison:
         return self.decision.verdict
 
 
-def compare(
-    base: Sequence[RunProfile], new: Sequence[RunProfile], options: DiffOptions, subject: Subject | None = None
-) -> Comparison:
+def compare(base: Runs, new: Runs, options: DiffOptions, subject: Subject | None = None) -> Comparison:
     """Compare two sides, each of one run or several.
 
     Args:
@@ -288,9 +284,7 @@ def compare(
     return replace(comparison, findings=tuple(_findings(comparison, base, new)))
 
 
-def _why_not_alike(
-    decision: Decision, attribution: Attribution, metric: DiffMetric, sides: Sequence[Sequence[RunProfile]]
-) -> str:
+def _why_not_alike(decision: Decision, attribution: Attribution, metric: DiffMetric, sides: Sequence[Runs]) -> str:
     """Return the reason why a verdict means nothing, if the sides did other work; empty if they did the same."""
     if metric.kind == MEMORY or decision.verdict is ChangeVerdict.SAME:
         return ""
@@ -307,9 +301,7 @@ def _why_not_alike(
     return f"{said}: without steps, nobody can say whether a run with more of them is slower or longer"
 
 
-def _tested(
-    kernels: Sequence[KernelDifference], base: Sequence[RunProfile], new: Sequence[RunProfile]
-) -> list[KernelDifference]:
+def _tested(kernels: Sequence[KernelDifference], base: Runs, new: Runs) -> list[KernelDifference]:
     """Return kernels with the probability of runs as different by chance."""
     times = [[_times(run) for run in side] for side in (base, new)]
     probabilities = []
@@ -328,7 +320,7 @@ def _times(run: RunProfile) -> defaultdict[KernelIdentity, float]:
     return times
 
 
-def _ranks(base: Sequence[RunProfile], new: Sequence[RunProfile]) -> list[RankDifference]:
+def _ranks(base: Runs, new: Runs) -> list[RankDifference]:
     ranks = defaultdict[int, tuple[list[RankUse], list[RankUse]]](lambda: ([], []))
     for number, side in enumerate((base, new)):
         for use in (use for run in side for use in run.ranks):
@@ -341,7 +333,7 @@ def _ranks(base: Sequence[RunProfile], new: Sequence[RunProfile]) -> list[RankDi
     return sorted(rows, key=lambda row: (-abs((row.new or 0.0) - (row.base or 0.0)), row.rank))
 
 
-def _findings(comparison: Comparison, base: Sequence[RunProfile], new: Sequence[RunProfile]) -> Iterator[Finding]:
+def _findings(comparison: Comparison, base: Runs, new: Runs) -> Iterator[Finding]:
     """Yield all findings on two sides."""
     yield _verdict(comparison)
     if comparison.comparability.is_enough:
@@ -376,7 +368,7 @@ def _findings(comparison: Comparison, base: Sequence[RunProfile], new: Sequence[
         yield Finding(text, "diff.cancels", Verdict.PROBLEM, Confidence.CERTAIN)
 
 
-def _guids(runs: Sequence[RunProfile]) -> set[str]:
+def _guids(runs: Runs) -> set[str]:
     return {guid for run in runs for guid in run.guids}
 
 
@@ -416,7 +408,7 @@ def _verdict(comparison: Comparison) -> Finding:
     return Finding(front + "; ".join(parts), "diff.verdict", verdict, decision.confidence, evidence=evidence)
 
 
-def _of_runs(base: Sequence[RunProfile], new: Sequence[RunProfile], options: DiffOptions) -> Subject:
+def _of_runs(base: Runs, new: Runs, options: DiffOptions) -> Subject:
     """Return the subject of a comparison of runs."""
     name = measured = options.decides.name
     if measured == STEP:
@@ -522,7 +514,7 @@ def _speed(kernels: str, by: float, how: str, cost: float, ranks: int, unit: str
 _OTHER_SHARE, _LEAST_OVERLAP = 5.0, 0.02  # percent of communication; of a unit
 
 
-def _changed_number(comparison: Comparison, base: Sequence[RunProfile], new: Sequence[RunProfile]) -> Iterator[Finding]:
+def _changed_number(comparison: Comparison, base: Runs, new: Runs) -> Iterator[Finding]:
     """Yield the kernels that ranks call more or less often, on average of all ranks."""
     unit = _with_article(comparison)
     changed = []
@@ -542,9 +534,7 @@ def _changed_number(comparison: Comparison, base: Sequence[RunProfile], new: Seq
         yield Finding(text, "diff.number", Verdict.NOTE, Confidence.CERTAIN)
 
 
-def _changed_overlap(
-    comparison: Comparison, base: Sequence[RunProfile], new: Sequence[RunProfile]
-) -> Iterator[Finding]:
+def _changed_overlap(comparison: Comparison, base: Runs, new: Runs) -> Iterator[Finding]:
     """Yield how much less, or more, communication is hidden by other work, on average of all ranks."""
     sides = [[fmean(run.communication[at] for run in runs) for at in (0, 1)] for runs in (base, new)]
     if not all(every for every, _ in sides):
@@ -566,7 +556,7 @@ def _changed_calls(comparison: Comparison) -> Iterator[Finding]:
         yield Finding(call.said(_with_article(comparison)), CHANGED_CALLS, Verdict.NOTE, Confidence.CERTAIN)
 
 
-def _critical(base: Sequence[RunProfile], new: Sequence[RunProfile]) -> Iterator[Finding]:
+def _critical(base: Runs, new: Runs) -> Iterator[Finding]:
     """Yield the change of the critical rank, if a rank is critical in more than half of the units of a side."""
     units = ([Counter({use.rank: use.critical for use in run.ranks}) for run in runs] for runs in (base, new))
     sides = [sum(of_runs, Counter[int]()) for of_runs in units]
@@ -612,7 +602,7 @@ class LongSteps:
     usual: float
 
 
-def long_steps(run: RunProfile, others: Sequence[RunProfile] = ()) -> LongSteps:
+def long_steps(run: RunProfile, others: Runs = ()) -> LongSteps:
     """Return the steps of a run that stand out, and less so in `others`; the first step counts as warm-up."""
     usual, longer = median(run.samples[STEP]), _longer(run)
     least = max(_LONGER * usual, _DEVIATIONS * median(map(abs, longer.values())))
@@ -636,7 +626,7 @@ def _longer(run: RunProfile) -> dict[int, float]:
     return {number: time - usual for number, time in zip(run.numbers, times, strict=True)}
 
 
-def outlying_steps(base: Sequence[RunProfile], new: Sequence[RunProfile]) -> tuple[str, bool] | None:
+def outlying_steps(base: Runs, new: Runs) -> tuple[str, bool] | None:
     """Return a sentence on a few steps of one side that make up much of the difference of the means; whether most."""
     sides = base, new
     if any(run.unit != STEPS or len(run.samples[STEP]) != run.units for side in sides for run in side):

@@ -209,7 +209,11 @@ class RunProfile:
         return len(self.numbers)
 
 
-def without_repeated(runs: Sequence[RunProfile], on_note: OnNote) -> list[RunProfile]:
+Runs: TypeAlias = Sequence[RunProfile]
+"""The runs of one side of a comparison."""
+
+
+def without_repeated(runs: Runs, on_note: OnNote) -> list[RunProfile]:
     """Return each run of a side once; `on_note` is called with a line on each that is left out.
 
     Runs with a rank in common are one, whatever part of it each holds: the whole, a window, some ranks. Of these, the
@@ -236,7 +240,7 @@ def _left_out(run: RunProfile, other: RunProfile) -> str:
     return f"{run.name}: the run counts once, it is {where}"
 
 
-def on_both_sides(base: Sequence[RunProfile], new: Sequence[RunProfile]) -> Iterator[str]:
+def on_both_sides(base: Runs, new: Runs) -> Iterator[str]:
     """Yield the names of runs that both sides have, with the same times; different parts of a run can be compared."""
     for run in base:
         for other in new:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
+from typing import TypeAlias
 
 from rocpd.advice.advice import Advice
 from rocpd.advice.judge import analysis_function, judge, questions, tables_of_rules
@@ -39,6 +40,10 @@ _CELLS = 16_000  # cells of the time line of ranks: more ranks get fewer slices
 _LEAST_SLICES, _MOST_SLICES = 120, 800
 _RATES = ("GB/s", "GiB/s")
 _RATE = re.compile("gi?b_per_s$")
+
+
+Arrange: TypeAlias = Callable[[Chart], Chart]
+"""Adds parts to a chart that its table does not hold."""
 
 
 @frozen
@@ -93,12 +98,7 @@ class Material:
         return self.answers.get(Inquiry(analysis, by), {})
 
     def table(
-        self,
-        summary: Summary,
-        title: str,
-        columns: Sequence[str] = (),
-        rows: Sequence[Row] | None = None,
-        by: By | None = None,
+        self, summary: Summary, title: str, columns: Sequence[str] = (), rows: Sequence[Row] | None = None
     ) -> Table:
         """Return a table of an analysis for a report.
 
@@ -107,18 +107,11 @@ class Material:
             title: for people.
             columns: columns to show; empty: all.
             rows: rows to show; None: the first ones.
-            by: division of the analysis.
         """
-        return arranged(summary, title, columns, rows, (self._command(summary, by), self._code(summary, by)))
+        return arranged(summary, title, columns, rows, (self._command(summary), self._code(summary)))
 
     def figure(
-        self,
-        name: str,
-        summary: Summary | None,
-        says: str,
-        table: Table,
-        by: By | None = None,
-        arrange: Callable[[Chart], Chart] | None = None,
+        self, name: str, summary: Summary | None, says: str, table: Table, arrange: Arrange | None = None
     ) -> Block:
         """Return the chart of a table of an analysis; only the table behind it if there are no rows.
 
@@ -127,20 +120,25 @@ class Material:
             summary: the table to draw; None: nothing to draw, as for separate runs, which have no time in common.
             says: the chart in words.
             table: the table behind the chart.
-            by: division of the analysis.
             arrange: adds parts to the chart that the table does not hold.
         """
         if summary is None or not summary.first(1):
             return table
-        return figure(name, summary, says, table, f"{self._code(summary, by)}.plot()", arrange)
+        return figure(name, summary, says, table, f"{self._code(summary)}.plot()", arrange)
 
-    def _command(self, summary: Summary, by: By | None) -> str:
+    def _by(self, summary: Summary) -> By | None:
+        """Return the division of a table, by the question that it answers."""
+        return next((asked.by for asked, tables in self.answers.items() if summary in tables.values()), None)
+
+    def _command(self, summary: Summary) -> str:
+        by = self._by(summary)
         words = ["rocpd summary", summary.name, self.inputs, *([f"--by {by}"] if by else [])]
         for option, value in self._asked_of(summary):
             words += spelt(option, value) if option.flag not in self.inputs.split() else ()  # as with --step
         return " ".join(words)
 
-    def _code(self, summary: Summary, by: By | None) -> str:
+    def _code(self, summary: Summary) -> str:
+        by = self._by(summary)
         words = [f'"{summary.name}"', *([f'by="{by}"'] if by else [])]
         for option, value in self._asked_of(summary):
             words.append(f"{option.name}={(str(value) if isinstance(value, Path) else value)!r}")
@@ -185,9 +183,7 @@ def arranged(
     return Table(summary.name, title, away_from_page(summary.doc), heads, cells, len(every), *again)
 
 
-def figure(
-    name: str, summary: Summary, says: str, table: Table, code: str, arrange: Callable[[Chart], Chart] | None = None
-) -> Block:
+def figure(name: str, summary: Summary, says: str, table: Table, code: str, arrange: Arrange | None = None) -> Block:
     """Return the chart of a table, drawn; only the table if that fails. Arguments as of `Figure` and above."""
 
     def drawn() -> Block:

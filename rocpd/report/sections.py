@@ -260,9 +260,9 @@ def budget(material: Material) -> Iterator[Block]:
     if whole:
         yield material.table(whole, "All ranks")
     if by_rank:
-        table = material.table(by_rank, "Budget of each rank", by=By.RANK)
+        table = material.table(by_rank, "Budget of each rank")
         says = "The parts of a rank's time add up to all of it."
-        yield material.figure("budget", by_rank, says, table, By.RANK, partial(_with_hosts, material=material))
+        yield material.figure("budget", by_rank, says, table, partial(_with_hosts, material=material))
 
 
 def _with_hosts(chart: Chart, material: Material) -> Chart:

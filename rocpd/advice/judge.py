@@ -29,7 +29,7 @@ from rocpd.facts.units import products_of_ranks
 from rocpd.federate.describe import importers_of
 from rocpd.federate.federation import Federation
 from rocpd.replay.whatif import Replays
-from rocpd.schema.rules.kernel_categories import Categories, load
+from rocpd.schema.rules.kernel_categories import load
 from rocpd.summary.communication.verdict import RULE as STRAGGLER
 from rocpd.summary.findings import Confidence, Finding, Verdict
 from rocpd.summary.reading import Reading
@@ -104,7 +104,7 @@ def advise(
     with session.job.reporting(progress, {**stages(functions), Stage.REPLAYS: USUAL}):
         for _, known in known_tables(Reading(session, wanted=wanted), functions, each):
             tables |= {} if isinstance(known, str) else known
-        return judge(session, tables, rules, limits, load(asked.categories), inputs)
+        return judge(session, tables, asked, limits, inputs)
 
 
 def tables_of_rules(rules: Mapping[str, Rule]) -> frozenset[str]:
@@ -139,24 +139,19 @@ _JOB = "JOB"
 
 
 def judge(
-    session: Federation,
-    tables: Mapping[str, Summary],
-    rules: Mapping[str, Rule],
-    limits: Limits,
-    categories: Categories,
-    inputs: str | None = None,
+    session: Federation, tables: Mapping[str, Summary], options: Options, limits: Limits, inputs: str | None = None
 ) -> Advice:
     """Return advice.
 
     Args:
         session: the job.
         tables: tables of analyses by name, divided as `questions` says; of separate runs none that compare ranks.
-        rules: by id.
-        limits: their thresholds.
-        categories: categories of kernels.
+        options: the options of the analyses.
+        limits: thresholds of the rules.
         inputs: name of the inputs in commands; None: taken from the paths of their files.
     """
-    case = Case(job_of(session, tables), tables, {}, categories)
+    rules = known_rules()
+    case = Case(job_of(session, tables), tables, {}, load(options.categories))
     problems: list[Finding] = []
     slight: list[Finding] = []
     silent: list[str] = []

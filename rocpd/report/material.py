@@ -26,7 +26,6 @@ from rocpd.facts.rank import By, Options
 from rocpd.federate.federation import Federation, Notes
 from rocpd.report.contents import COMPARED, Entry, Inquiry
 from rocpd.report.model import Block, Column, Figure, Name, Table
-from rocpd.schema.rules.kernel_categories import load
 from rocpd.summary.reading import Reading
 from rocpd.summary.registry import TABLES, joined_analyses, known_analyses, tables_of
 from rocpd.summary.result import Field, Summary, away_from_page
@@ -90,8 +89,7 @@ class Material:
         """The advice on the job, from the tables that its rules read."""
         asked = (self.tables(question.analysis, question.by) for question in advised())
         tables = {name: table for answer in asked for name, table in answer.items()}
-        rules, categories = known_rules(), load(self.options.categories)
-        return judge(self.session, tables, rules, thresholds(rules), categories, self.inputs)
+        return judge(self.session, tables, self.options, thresholds(known_rules()), self.inputs)
 
     def tables(self, analysis: str, by: By | None = None) -> Mapping[str, Summary]:
         """Return the tables of an analysis, by name; none if it lacks data."""

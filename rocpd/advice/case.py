@@ -269,17 +269,8 @@ class Case:
         """
         step, window = self.example() if row is None else (None, window_of(row, lasts) if lasts else None)
         place = row or {"rank": self.job.critical}
-        return Finding(
-            text,
-            "",
-            confidence=confidence,
-            rank=place["rank"],
-            agent=place.get("agent"),
-            step=step,
-            window=window,
-            evidence=evidence,
-            gain_percent=gain_percent,
-        )
+        about = place["rank"], step, window, evidence, place.get("agent")
+        return Finding(text, "", Verdict.PROBLEM, confidence, *about, gain_percent=gain_percent)
 
     def sure(self, confidence: Confidence) -> Confidence:
         """Return the confidence of a finding about time: without steps it may be start-up."""

@@ -285,6 +285,15 @@ def amount(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
+def percent_text(percent: float) -> str:
+    """Return a percentage [%] as text, with two significant digits; from 100 on a whole number, never an exponent.
+
+    >>> percent_text(7.86), percent_text(99.7), percent_text(152.4), percent_text(0.034)
+    ('7.9 %', '100 %', '152 %', '0.034 %')
+    """
+    return f"{percent:.0f} %" if abs(percent) >= 99.5 else f"{percent:.2g} %"
+
+
 def bytes_text(size: float) -> str:
     """Return a size [bytes] as text.
 

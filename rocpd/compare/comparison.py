@@ -13,7 +13,7 @@ from itertools import accumulate
 from statistics import fmean, median
 from typing import NamedTuple, TypeVar
 
-from rocpd.base import UsageError, amount, frozen
+from rocpd.base import UsageError, amount, frozen, percent_text
 from rocpd.compare.attribution import (
     Attribution,
     KernelDifference,
@@ -142,7 +142,8 @@ def _shared(attribution: Attribution) -> Iterator[_Difference]:
         total = sum(getattr(kernel, side) for kernel in computing)
         shared = sum(getattr(kernel, side) for kernel in computing if kernel.pair.level not in _WEAK)
         shares.append(shared / total if total else 1.0)
-    text = f"kernels that both sides have take {shares[0]:.0%} and {shares[1]:.0%} of the compute time"
+    before, after = (percent_text(share * 100) for share in shares)
+    text = f"kernels that both sides have take {before} and {after} of the compute time"
     yield _Difference(text if min(shares) < _SHARED else "", min(shares))
 
 
@@ -152,7 +153,7 @@ def _clocks(sides: _Sides) -> Iterator[_Difference]:
         return
     first, second = fmean(clocks[0]), fmean(clocks[1])
     if abs(second / first - 1) > _CLOCK:
-        yield _Difference(f"clocks of GPUs: {first:.0f} and {second:.0f} MHz, {second / first - 1:+.1%}")
+        yield _Difference(f"clocks of GPUs: {first:.0f} and {second:.0f} MHz, {(second / first - 1) * 100:+.1f} %")
 
 
 def _environment(runs: Runs) -> Mapping[str, str]:
@@ -291,7 +292,7 @@ def _why_not_alike(decision: Decision, attribution: Attribution, metric: DiffMet
     gpus = [{run.facts.gpus for run in side} for side in sides]
     other = 1 - attribution.like_for_like
     if metric.kind == STEP and gpus[0] == gpus[1] and other > 1 - _ALIKE:  # on other GPUs, equal work has other grids
-        return f"work changed: kernels with {other:.0%} of the compute time do other work in each call"
+        return f"work changed: kernels with {percent_text(other * 100)} of the compute time do other work in each call"
     has_steps = any(run.unit != WINDOW for side in sides for run in side)
     calls = sum(kernel.calls for kernel in attribution.kernels)
     if has_steps or abs(calls) <= _ALIKE * abs(attribution.unit.change):
@@ -394,7 +395,7 @@ def _verdict(comparison: Comparison) -> Finding:
     parts = [comparison.subject.counted]
     if decision.noise is not None:
         deviate = "taken to deviate" if decision.is_assumed else "deviate"
-        parts[0] += f", runs {deviate} by {max(decision.noise, 1e-4) * 100:.2g} %"
+        parts[0] += f", runs {deviate} by {percent_text(max(decision.noise, 1e-4) * 100)}"
     parts.append(f"margin {decision.margin * 100:.3g} %")
     if decision.reason:
         parts.append(decision.reason)
@@ -490,7 +491,8 @@ def _changed_speed(comparison: Comparison) -> Iterator[Finding]:
     known = [(kernel, kernel.everywhere - 1) for kernel in attribution.kernels if kernel.everywhere]
     computing = sum(kernel.base for kernel, _ in known)
     for how, sign in (("longer", 1), ("less", -1)):
-        changed = [(kernel, abs(by)) for kernel, by in known if by * sign > margin]
+        # A rare long call can turn the sum the other way than the usual call: such a kernel did not change as a whole.
+        changed = [(kernel, abs(by)) for kernel, by in known if by * sign > margin and kernel.speed * sign > 0]
         changed.sort(key=lambda each: -each[0].base * each[1])
         costs = [kernel.base * by for kernel, by in changed]
         least = _LEAST_SPEED * attribution.unit.base
@@ -507,7 +509,7 @@ def _changed_speed(comparison: Comparison) -> Iterator[Finding]:
 def _speed(kernels: str, by: float, how: str, cost: float, ranks: int, unit: str) -> Finding:
     where, each = (f" on all {ranks} ranks", " on each rank") if ranks > 1 else ("", "")
     more = "more" if how == "longer" else how
-    text = f"{kernels} {by * 100:.2g} % {how}{where}, at equal work: {readable(cost, 'ns')} {more} {unit}{each}"
+    text = f"{kernels} {percent_text(by * 100)} {how}{where}, at equal work: {readable(cost, 'ns')} {more} {unit}{each}"
     return Finding(text, "diff.speed", Verdict.NOTE, Confidence.CERTAIN)
 
 

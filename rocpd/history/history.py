@@ -17,7 +17,7 @@ from statistics import median
 
 import numpy as np
 
-from rocpd.base import Parameters, RocpdError, UsageError, amount, by_key, frozen
+from rocpd.base import Parameters, RocpdError, UsageError, amount, by_key, frozen, percent_text
 from rocpd.base.sqlite import apsw
 from rocpd.base.student import student_quantile
 from rocpd.chart.model import Chart
@@ -371,7 +371,7 @@ class JobHistory:
         needed = runs_needed(self.noise_percent / 100, _WORTH)
         alike = f" (runs that follow each other correlate by {fitted.rho:.1f})" if fitted.rho >= _ALIKE else ""
         shows = f"a change of {_WORTH * 100:.0f} % shows with {needed} runs a side"
-        text = f"runs deviate by {self.noise_percent:.2g} %{alike}: {shows}"
+        text = f"runs deviate by {percent_text(self.noise_percent)}{alike}: {shows}"
         outliers = [int(self.step.places[n]) + 1 for n in fitted.outliers.nonzero()[0]]
         return text + (f"; {amount(len(outliers), 'outlier')}: run {_few(map(str, outliers))}" if outliers else "")
 

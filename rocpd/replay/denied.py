@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from rocpd.base import Ints, frozen
+from rocpd.base import Ints, frozen, percent_text
 from rocpd.facts.columns import numbered
 from rocpd.replay.job import JobGraph
 
@@ -35,12 +35,12 @@ class Denied:
     def __str__(self) -> str:
         """Return the rank with its excess, and why nothing more is known."""
         why = (
-            f"; without it a step takes {self.regains * 100:.2g} % less, but steps are too few or too much alike, "
-            "or ranks too far apart, to tell that from chance"
+            f"; without it a step takes {percent_text(self.regains * 100)} less, but steps are too few or too much "
+            "alike, or ranks too far apart, to tell that from chance"
             if self.regains
             else ", but no record links the two: it takes calls by which hosts wait for GPUs"
         )
-        longer, waiting = f"{self.longer * 100:.2g} %", f"{self.waiting * 100:.0f} %"
+        longer, waiting = percent_text(self.longer * 100), f"{self.waiting * 100:.0f} %"
         return f"rank {self.rank} computes {longer} longer, and {waiting} of the waiting is for it{why}"
 
 

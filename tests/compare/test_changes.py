@@ -15,6 +15,7 @@ from rocpd.compare.decision import decide
 from rocpd.compare.options import DiffOptions
 from rocpd.compare.run_profile import RunProfile
 from rocpd.simulator import JobOptions, plan
+from tests.build import TraceBuilder
 from tests.compare.test_diff import profile_of
 from tests.soak import SOAK, sized
 
@@ -202,3 +203,23 @@ def test_ranks_that_only_wait_are_not_slower(tmp_path: Path) -> None:
     changes = {rank.rank: rank.new / rank.base - 1 for rank in comparison.ranks if rank.base and rank.new}
     assert max(changes, key=lambda rank: changes[rank]) == slow
     assert sorted(changes.values())[-2] < 0.6 * changes[slow]
+
+
+def test_a_kernel_whose_sum_fell_is_not_said_to_take_longer(tmp_path: Path) -> None:
+    """Its usual call takes 10 % longer, and one call of the base is so long that the sum of the other side is less."""
+
+    def profile(name: str, usual: int, first: int) -> RunProfile:
+        trace, at = TraceBuilder(command="train"), 1000
+        for call in range(50):
+            end = at + (usual if call else first)
+            trace.kernel("fill", at, end)
+            at = end + 10
+        return profile_of(trace.write(tmp_path / f"{name}.db"))
+
+    def said(new: RunProfile) -> list[str]:
+        findings = compare([base], [new], DiffOptions()).findings
+        return [finding.text for finding in findings if finding.rule == "diff.speed"]
+
+    base = profile("base", 1000, 20_000)
+    assert said(profile("rare", 1100, 1100)) == []
+    assert said(profile("slower", 1100, 20_000)) == ["kernels take 10 % longer, at equal work: 6.90 us more a window"]

@@ -153,7 +153,7 @@ RUN = RunProfile(
         ({"gpus": ("MI250",)}, 0.6, "GPUs: MI300X and MI250"),
         ({"gpus": ()}, 1.0, None),
         ({"recorded": ("kernels",)}, 0.9, "HIP: recorded on the base alone"),
-        ({"clock_mhz": 1900.0}, 1.0, "clocks of GPUs: 2100 and 1900 MHz, -9.5%"),
+        ({"clock_mhz": 1900.0}, 1.0, "clocks of GPUs: 2100 and 1900 MHz, -9.5 %"),
         ({"environment": {"NCCL_ALGO": "Tree"}}, 1.0, "NCCL_ALGO: Ring and Tree"),
         ({"commands": ("python other.py",)}, 1.0, "command: python train.py and python other.py"),
     ],

@@ -150,6 +150,11 @@ def test_stages_of_a_pipeline_compare_in_the_layers_that_all_have(tmp_path: Path
         assert (finding.verdict, finding.rank) == ("problem", fact.rank), finding.text
 
 
+def test_a_rank_that_takes_more_than_twice_as_long_is_said_in_whole_percent(tmp_path: Path) -> None:
+    finding, *_ = verdict(tmp_path, 1, "straggler=150", ranks=4, steps=4)
+    assert re.search(r": computes 1[45]\d % longer, ", finding.text), finding.text
+
+
 def test_collectives_that_nothing_matches_leave_stragglers_unknown(open_job: OpenJob) -> None:
     """Rank 1 ran one collective more."""
     ranks = [Member(0).collective(1000, 2000), Member(1).collective(1000, 2000).collective(3000, 4000)]

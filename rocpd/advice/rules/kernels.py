@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from rocpd.advice.case import COUNTERS, KERNELS, CannotLookError, Case, Row, short, some
 from rocpd.advice.rule import Need, Rule, Threshold
-from rocpd.base import amount
+from rocpd.base import amount, percent_text
 from rocpd.summary.findings import Confidence, Finding
 from rocpd.table.human import readable
 
@@ -174,7 +174,7 @@ def _kernel_beside(case: Case) -> Iterator[Finding]:
     worst = max(known, key=lambda row: int(row["beside_ns"]))
     text = (
         f"kernels of rank {case.job.critical} take {readable(longer, 'ns')} longer beside communication than alone, "
-        f"{share:.2g} % of the compute time, most in {short(worst['name'])}"
+        f"{percent_text(share)} of the compute time, most in {short(worst['name'])}"
     )
     evidence = {"name": worst["name"], "beside_ns": longer, "total_ns": every}
     yield case.finding(text, case.of_compute(share), evidence, Confidence.HINT)

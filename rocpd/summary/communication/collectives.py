@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rocpd.base import Row, amount, by_key, few, frozen
+from rocpd.base import Row, amount, by_key, few, frozen, percent_text
 from rocpd.base.stages import Stage
 from rocpd.facts.columns import as_text, statement
 from rocpd.facts.communication.collectives import Channel, Group, listed
@@ -261,7 +261,7 @@ def _computing(late: _Rank, peer: _Rank, steps: int) -> Explanation | None:
             more += items - their_items
     percent = slower * 100 / compared if compared else 0.0
     if not _have_one_role(late, peer):
-        text = f"the same kernels take {percent:.2g} % longer" if percent >= _MATTERS * 100 else ""
+        text = f"the same kernels take {percent_text(percent)} longer" if percent >= _MATTERS * 100 else ""
         return Explanation(text, {"same_kernels_longer_percent": percent})
     longer += slower
     _, usual, usual_items = map(sum, zip((0, 0, 0), *peer.kernels.values(), strict=True))
@@ -269,11 +269,12 @@ def _computing(late: _Rank, peer: _Rank, steps: int) -> Explanation | None:
         return None
     more_percent = more * 100 / usual_items if usual_items else 0.0
     evidence = {"same_kernels_longer_percent": percent, "more_work_items_percent": more_percent}
-    text = f"it has more work: {more_percent:.2g} % more work-items" if more_percent >= 1 else "it runs other kernels"
+    more_items = f"it has more work: {percent_text(more_percent)} more work-items"
+    text = more_items if more_percent >= 1 else "it runs other kernels"
     if slower >= _MOSTLY * longer:
         text = "the same kernels and grids"
     elif slower > (1 - _MOSTLY) * longer:
-        text = f"the same kernels take {percent:.2g} % longer, and it has other ones or larger grids"
+        text = f"the same kernels take {percent_text(percent)} longer, and it has other ones or larger grids"
     return Explanation(text, evidence)
 
 
@@ -291,7 +292,7 @@ def _clock(late: _Rank, peer: _Rank) -> Explanation | None:
     if not late.clock or not peer.clock:
         return None
     percent = (1 - late.clock / peer.clock) * 100
-    text = f"its clock is {percent:.2g} % lower" if percent >= _MATTERS * 100 else ""
+    text = f"its clock is {percent_text(percent)} lower" if percent >= _MATTERS * 100 else ""
     return Explanation(text, {"clock_lower_percent": percent})
 
 

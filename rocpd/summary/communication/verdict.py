@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from rocpd.base import Ints, Row, by_key, frozen
+from rocpd.base import Ints, Row, by_key, frozen, percent_text
 from rocpd.facts.communication.collectives import Group, listed
 from rocpd.facts.communication.matching import Clocks
 from rocpd.facts.communication.members import arrivals
@@ -267,7 +267,7 @@ def _findings(blame: Blame, pieces: Periods, hosts: _Hosts, *, lacks_ranks: bool
         yield Finding(text, RULE, Verdict.UNKNOWN, Confidence.CERTAIN, evidence={"steps": count})
     else:
         percent = blame.lost_ns * 100 / blame.step_ns if blame.step_ns else 0.0
-        rest = f"; {percent:.2g} % of the time goes with how much steps differ" if percent >= 1 else ""
+        rest = f"; {percent_text(percent)} of the time goes with how much steps differ" if percent >= 1 else ""
         *kinds, last = blame.judged
         rest += blame.not_judged
         text = f"no straggler: no {', '.join(kinds)} or {last} costs the others 1 % of a step, in {count} {unit}{rest}"
@@ -299,7 +299,7 @@ def _accused(cause: Cause, hiding: Sequence[Cause], blame: Blame, unit: str, hos
     what = "slow at times" if is_at_times else names.get(cause.kind, "stragglers" if are_ranks else "a straggler")
     percent = cause.costs * 100 / blame.step_ns
     step = "a mean step" if unit == "steps" else "a mean piece"
-    costs = f"{readable(cause.costs, 'ns')} of {step} ({percent:.2g} %){_once(hiding, hosts)}"
+    costs = f"{readable(cause.costs, 'ns')} of {step} ({percent_text(percent)}){_once(hiding, hosts)}"
     text = f"{_who(cause, hosts)} cost{'' if are_ranks else 's'} {costs}: {_why(cause, is_stall, blame.steps, unit)}"
     if cause.waiting >= 0.01:
         text += f"; {cause.waiting * 100:.0f} % of the waiting"
@@ -349,8 +349,8 @@ def _in_turn(causes: Sequence[Cause], blame: Blame, unit: str) -> Iterator[Findi
     cost = sum(cause.cost for cause in stalls)  # each after the earlier ones are removed
     percent = cost * 100 / blame.step_ns
     text = (
-        f"stalls of ranks {listed(ranks)} cost {readable(cost, 'ns')} of a mean step together ({percent:.2g} %), in "
-        f"{len(steps)} of {len(blame.steps)} {unit}: they come to one rank after another"
+        f"stalls of ranks {listed(ranks)} cost {readable(cost, 'ns')} of a mean step together "
+        f"({percent_text(percent)}), in {len(steps)} of {len(blame.steps)} {unit}: they come to one rank after another"
     )
     evidence = {"ranks": ranks, "cost_ns": cost, "cost_percent": percent, "steps": steps}
     yield Finding(text, "comm.stalls", Verdict.NOTE, Confidence.CERTAIN, evidence=evidence)
@@ -386,7 +386,7 @@ def _why(cause: Cause, is_stall: bool, steps: Sequence[int], unit: str) -> str:
         ("compute", "their hosts take", "their") if _are_ranks(cause) else ("computes", "its host takes", "its")
     )
     texts = {
-        OF_COMPUTE: f"{computes} {long if is_stall else f'{cause.longer * 100:.2g} %'} longer{_mostly(name)}",
+        OF_COMPUTE: f"{computes} {long if is_stall else percent_text(cause.longer * 100)} longer{_mostly(name)}",
         OF_HOST: f"{its_host} {long} longer" + (f" ({name})" if name else ""),
         OF_COPIES: f"{its} copies take {long} longer",
         OF_LINKS: f"transfers take {long} longer than between other ranks",
@@ -397,7 +397,7 @@ def _why(cause: Cause, is_stall: bool, steps: Sequence[int], unit: str) -> str:
         return texts[what] + (f",{begin}" if begin else f" in {len(cause.stalls)} of {len(steps)} {unit}")
     grows = ""
     if cause.grows and unit == "steps":
-        first, last = (f"{share * 100:.2g} %" for share in cause.grows)
+        first, last = (percent_text(share * 100) for share in cause.grows)
         grows = f", more and more: {first} in the first quarter of steps, {last} in the last"
     often, of = "", sum(since is None or step >= since for step in steps)
     if cause.longest and cause.kind is not CauseKind.LINK:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rocpd.base import NULL, Ints, Row, UsageError, by_key, frozen
+from rocpd.base import NULL, Ints, Row, UsageError, by_key, frozen, percent_text
 from rocpd.facts import operations
 from rocpd.facts.columns import (
     Names,
@@ -555,7 +555,7 @@ def _slowed(groups: Mapping[Key, _Shapes]) -> Iterator[Finding]:
     if not every or longer < _SLOWED * every:
         return
     most, _ = max(shapes, key=lambda shape: _longer(shape[1]))
-    share = f"{longer * 100 / every:.2g} % of the time of all kernels"
+    share = f"{percent_text(longer * 100 / every)} of the time of all kernels"
     text = f"kernels take {readable(longer, 'ns')} longer beside communication than alone, {share}"
     text += f", most in {kernel_name(most or '').short}"
     evidence = {"beside_ns": longer, "total_ns": every}

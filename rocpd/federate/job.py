@@ -69,7 +69,7 @@ class Job:
         clock_offsets: host -> offset that is added to its times; if there are any, they replace `how`.
         aligner: measures how clocks are aligned; None: nothing measures it.
         kept_alignment: the alignment of the job with more ranks, on which a window was resolved.
-        left_out: number of further ranks in the files.
+        left_out: number of further ranks of the same runs in the files.
         has_all_passes: all passes of a program are read as rows, not only one of them.
     """
 
@@ -108,7 +108,8 @@ class Job:
         if len(ranks) == len(self.ranks):
             return self
         kept = self.alignment if keep_alignment else None
-        left_out = self.left_out + len(self.ranks) - len(ranks)
+        kept_runs = {rank.run for rank in ranks}
+        left_out = self.left_out + sum(rank.run in kept_runs for rank in self.ranks) - len(ranks)
         return dataclasses.replace(self, ranks=ranks, kept_alignment=kept, left_out=left_out)
 
     @cached_property

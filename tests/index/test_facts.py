@@ -279,7 +279,7 @@ DEFINITIONS = {
     "call trees 3": "ec970e762b08",
     "callers 2": "abf749017db0",
     "channels 2": "f3de2829168a",
-    "checked 3": "a07c9ccfabf9",
+    "checked 4": "d6e205a72689",
     "communication 2": "085019058b81",
     "compared 4": "925c1556a161",
     "contexts 1": "b96d3966a8c4",

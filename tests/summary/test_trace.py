@@ -188,3 +188,17 @@ def test_kernels_alone_are_a_kernel_trace(open_job: OpenJob) -> None:
     assert rows["kernel trace"][:3] == ("none", 0, 1)
     assert rows["HIP trace"][:3] == ("problem", 1, 1)
     assert rows["HIP trace"][-1].startswith("there are kernels and no calls of HIP or CUDA")
+
+
+@pytest.mark.parametrize(("ranks", "count"), [("", (4, 6)), ("0", (3, 4)), ("1,2", (1, 2))])
+def test_each_run_lacks_its_own_ranks(ranks: str, count: tuple[int, int], open_job: OpenJob) -> None:
+    """A rank of a job of four, one of a job of two, and one that does not say; ranks that a filter leaves out exist."""
+    runs = []
+    for number, world in enumerate((4, 2, 0)):
+        start, environment = 10_000 * number + 1, {"WORLD_SIZE": str(world)} if world else {}
+        run = TraceBuilder(number, command=f"train {number}", environment=environment, life=(start, start + 9_000))
+        runs.append(run.kernel("k", start + 10, start + 20))
+    session = open_job(*runs)
+    assert session.runs == 3
+    chosen = session.where(rocpd.Filters(ranks=ranks)) if ranks else session
+    assert ("ranks", *count) in cells(chosen, "trace", "check missing of")

@@ -6,6 +6,7 @@ missing events.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -63,7 +64,7 @@ class _Check:
 
 
 _CHECKS = (
-    _Check("ranks", "ranks of the job are not among the files", "no environment says how many ranks the job has"),
+    _Check("ranks", "ranks are not among the files", "no environment says how many ranks the job has"),
     _Check(
         "kernel trace",
         "ranks whose calls launch kernels have none",
@@ -130,11 +131,8 @@ class _Count(Total):
 def trace(reading: Reading) -> Tables:
     """Return a row for each check; gaps are findings."""
     yield (answers := reading.each(partial(_counts_of_rank, categories=load(None)), _CHECKED).adding(parts_added))
-    world, counts = all_added(answers, 2)
-    ranks = reading.session.job.left_out + len(reading.session.ranks)
-    counts |= {"clocks": _clocks(reading), "steps": _steps(reading)}
-    if world:
-        counts["ranks"] = _Count(max(0, world - ranks), int(max(world, ranks)), 0)
+    worlds, counts = all_added(answers, 2)
+    counts |= {"ranks": _ranks(reading, worlds), "clocks": _clocks(reading), "steps": _steps(reading)}
     checked = [(check, counts.get(check.name, _Count(0, 0, 0))) for check in _CHECKS]
     recorder = recorder_of(importers_of(reading.session))
     findings = [_finding(check, count, recorder) for check, count in checked]
@@ -148,6 +146,15 @@ def trace(reading: Reading) -> Tables:
     rows = sorted(map(_row, checked, findings), key=lambda row: order.index(Verdict(str(row[1]))))
     nothing = Finding("nothing is missing that can be checked", "trace", Verdict.NONE, Confidence.CERTAIN)
     yield Summary.whole(TABLES["trace"], rows, findings=problems or [nothing])
+
+
+def _ranks(reading: Reading, worlds: Mapping[int, int]) -> _Count:
+    """Count the ranks that are not among the files; `worlds`: run -> number of its ranks, 0: not known."""
+    sizes = Counter(rank.run for rank in reading.session.ranks)
+    known = {run: world for run, world in worlds.items() if world}
+    missing = sum(max(0, world - sizes[run]) for run, world in known.items())
+    of = sum(max(world, sizes[run]) for run, world in known.items())
+    return _Count(max(0, missing - reading.session.job.left_out), of, 0)
 
 
 def _clocks(reading: Reading) -> _Count:
@@ -192,11 +199,11 @@ def _row(checked: tuple[_Check, _Count], finding: Finding) -> Row:
     return (check.name, finding.verdict.value, count.missing, count.of, count.ranks, finding.text or None)
 
 
-_CHECKED = Fact("checked", 3, (Largest, _Count))
+_CHECKED = Fact("checked", 4, (Largest, _Count))
 
 
-def _counts_of_rank(reading: RankReading, categories: Categories) -> tuple[Largest, dict[str, _Count]]:
-    """Return the number of ranks by the environment of this one (0: not given), and the counts of its checks."""
+def _counts_of_rank(reading: RankReading, categories: Categories) -> tuple[dict[int, Largest], dict[str, _Count]]:
+    """Return run -> number of its ranks by the environment of this one (0: not given), and the counts of checks."""
     ops, kernels, regions, names, invalid = read_recording(reading)
     dispatches = ops.take((ops.kind == KERNEL).nonzero()[0])
     has_hip = any(domain_of(names.texts[code]) in ("HIP", "CUDA") for code in distinct(regions.category).tolist())
@@ -213,7 +220,7 @@ def _counts_of_rank(reading: RankReading, categories: Categories) -> tuple[Large
         counts |= _links(ops, dispatches, regions, names)
     if reading.rank.window:
         counts |= {name: _known(counts[name]) for name in _WORK_OF_CALLS if name in counts}
-    return Largest(_world(reading.reader)), counts
+    return {reading.rank.run: Largest(_world(reading.reader))}, counts
 
 
 def _some(missing: int, of: int) -> _Count:

@@ -15,8 +15,10 @@ from rocpd.base import RocpdError, Row, by_key
 from rocpd.chart.model import Bars, Chart, Mark, Timeline
 from rocpd.compare.attribution import Difference, MatchLevel, explaining
 from rocpd.counters.roofline import sentence_of
+from rocpd.facts.agent_time import HOST
 from rocpd.facts.communication.collectives import listed
 from rocpd.facts.rank import By
+from rocpd.facts.regions import HostCall
 from rocpd.federate.describe import describe
 from rocpd.report.contents import COMPARED
 from rocpd.report.material import Material, figure
@@ -49,8 +51,13 @@ _WAITING = (STRAGGLER, "rank.imbalance")
 _CAUSES: Mapping[str, Sequence[str]] = {
     "comm.overlap": ("comm.same_stream", "comm.exposed"),
     "comm.exposed": (*_WAITING, "comm.slow"),
-    "gpu.idle": ("launch.small", "gpu.starved", "sync.calls", "module.load", "copy.blocking", "alloc.steady"),
-}  # symptom that an analysis finds -> rules on its causes
+    f"gpu.idle {HostCall.LAUNCH}": ("launch.small", "gpu.starved"),
+    f"gpu.idle {HOST}": ("gpu.starved",),
+    f"gpu.idle {HostCall.SYNCHRONISE}": ("sync.calls",),
+    f"gpu.idle {HostCall.COPY}": ("copy.blocking", "sync.calls"),
+    f"gpu.idle {HostCall.ALLOCATE}": ("alloc.steady", "sync.calls"),
+    f"gpu.idle {HostCall.MODULE}": ("module.load",),
+}  # symptom that an analysis finds, with the main cause of idle time -> rules on its causes
 
 
 def verdict(material: Material) -> Iterator[Block]:
@@ -102,7 +109,8 @@ def _divided(concluded: Iterable[Finding], advice: Advice) -> tuple[list[list[Fi
     }
     others = []
     for finding in concluded:
-        causes = [reported.index(rule) for rule in _CAUSES.get(finding.rule, ()) if rule in reported]
+        symptom = f"{finding.rule} {finding.evidence.get('idle_cause', '')}".rstrip()
+        causes = [reported.index(rule) for rule in _CAUSES.get(symptom, ()) if rule in reported]
         is_problem = finding.verdict is Verdict.PROBLEM
         if finding.rule == _LASTING and (number := of_stragglers.get(finding.evidence.get("cause"))) is not None:
             symptoms[number].append(finding)

@@ -67,6 +67,17 @@ def test_an_effect_that_a_rule_tells_is_not_told_again(tmp_path: Path) -> None:
     assert "exposed communication takes" in effect
 
 
+def test_idle_time_is_no_effect_of_what_is_not_its_main_cause(real_files: tuple[Path, ...]) -> None:
+    """GPUs idle most in hipMemcpy; that small kernels are launched costs some, too."""
+    with rocpd.connect(list(real_files)) as session:
+        found, *_ = build(session, ReportOptions(("verdict",))).sections[0].blocks
+    assert isinstance(found, Findings)
+    small = next(each for each in found.conclusions if each.finding.rule == "launch.small")
+    (effect,) = (text for word, text in small.notes if word == "hence")
+    assert effect.startswith("the GPU of rank 7 idles 12 % of the time while its host launches ")
+    assert any(each.finding.text.startswith("GPUs are idle 87 % of the time, 83 % ") for each in found.conclusions)
+
+
 def test_a_late_host_is_marked_as_one(tmp_path: Path) -> None:
     """Its rows are framed together, and whether it lasts is a note of what is said of it."""
     simulate(JobOptions(tmp_path / "job", ranks=8, nodes=2, steps=8, seed=3, plant="late-node"))

@@ -316,7 +316,8 @@ def _findings(ranks: Sequence[_OfRank], gaps: Sequence[Gap], idle: Iterable[_ByC
     """Yield the idle share of agents, where it is larger, its main cause, and a single gap that is most of it."""
     causes = sum((Counter(rank.causes) for rank in ranks), Counter[str]())
     span, total = sum(rank.span for rank in ranks), causes.total()
-    share, evidence = total * 100 / span, {"idle_ns": total, "span_ns": span}
+    share = total * 100 / span
+    evidence: dict[str, object] = {"idle_ns": total, "span_ns": span}
     if total == span:
         text = "GPUs ran nothing in this time"
         yield Finding(text, "gpu.idle", Verdict.UNKNOWN, Confidence.CERTAIN, evidence=evidence)
@@ -333,6 +334,7 @@ def _findings(ranks: Sequence[_OfRank], gaps: Sequence[Gap], idle: Iterable[_ByC
         text = f"{text}, {causes[cause] * 100 / total:.0f} % of it {_MEANWHILE[cause]}"
         text += _begins_in(idle, total, span) if cause == agent_time.QUEUED else _most_in(idle, cause)
     text += _far_out(ranks, cause) + _one_gap(gaps, total)
+    evidence["idle_cause"] = cause
     yield Finding(text, "gpu.idle", verdict, Confidence.CERTAIN, evidence=evidence)
 
 

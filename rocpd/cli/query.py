@@ -93,7 +93,7 @@ def query(asked: QueryOptions, job: SqlJob, passes: PassOptions, output: TableOp
                 results += 1
                 if tables.write_rows(rows.columns, bar.until_first(rows), out, form, limit):
                     out.flush()
-                    note(f"cut at {limit} rows; --limit 0 shows all, --format csv streams them")
+                    note(f"cut at {amount(limit, 'row')}; --limit 0 shows all, --format csv streams them")
 
 
 class _Bar(contextlib.ExitStack):

@@ -14,7 +14,7 @@ from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, TextIO
 
-from rocpd.base import RocpdError, Row, UsageError, entries, frozen
+from rocpd.base import RocpdError, Row, UsageError, amount, entries, frozen
 from rocpd.base.boundary import as_far_as_made
 from rocpd.base.option import Heading, Option, plain
 from rocpd.base.output import Destination, check_free, complete_or_nothing
@@ -369,7 +369,7 @@ class Delivery:
             note(f"this terminal is too narrow for {which}")
         if cut:
             which = ", ".join(cut) if len(cut) <= _FEW else f"{len(cut)} tables"
-            note(f"cut at {self.limit} rows: {which}; --limit 0 shows all")
+            note(f"cut at {amount(self.limit, 'row')}: {which}; --limit 0 shows all")
 
 
 def _draw(summary: Summary, out: TextIO, screen: Screen, drawn: set[str]) -> bool:

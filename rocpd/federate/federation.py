@@ -102,7 +102,7 @@ class Federation:
     def note_runs(self) -> None:
         """Note that there are several runs, where an answer takes them together."""
         if self.runs > 1:
-            self.note(f"{self.runs} separate runs, not one job: --by run")
+            self.note(f"{self.runs} separate runs, not one job: --rank chooses one, `rocpd summary --by run` divides")
 
     @property
     def window(self) -> Cut | None:

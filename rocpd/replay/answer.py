@@ -140,7 +140,7 @@ def _lines(answer: WhatIf) -> Iterator[str]:
     if binds := list(_bound(together)):
         yield f"{'then it' if together.changes else 'it'} waits for {', '.join(binds)}"
     others = [each for each in answer.each if each.changes != together.changes]
-    yield from ["one by one:"] if others else []
+    yield from ["one by one:" if together.changes else "other changes, one by one:"] if others else []
     for prediction in others[:_MOST]:
         # Another chain of work may be nearly as long, and leaves no more to gain.
         then = f" (at most), then {next(_bound(prediction), 'nothing')}"

@@ -406,9 +406,10 @@ def test_a_late_rank_and_one_that_computes_longer_are_both_named(tmp_path: Path)
 def test_links_are_judged_only_where_some_compare(layout: dict[str, Any], who: str, limit: str, tmp_path: Path) -> None:
     """All ranks of the first job are one group: nobody knows how fast its link ought to be."""
     with rocpd.connect(simulate(JobOptions(tmp_path, seed=1, plant="none", steps=6, **layout))) as session:
-        finding, replayed = session.summary("stragglers").findings[0], str(session.whatif()).splitlines()[0]
+        finding, (replayed, *more) = session.summary("stragglers").findings[0], str(session.whatif()).splitlines()
     assert finding.text.startswith(f"no straggler: no {who} costs the others 1 % of a step")
     assert f": no {who.replace(' or', ',')}, step, gap or work of a call was found" in replayed
+    assert "other changes, one by one:" in more
     assert all(limit in text and ("links" in text) == bool(limit) for text in (finding.text, replayed))
 
 

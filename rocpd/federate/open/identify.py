@@ -172,6 +172,11 @@ class Rank:
         return self.guid.partition("#")[0]
 
     @property
+    def has_machine(self) -> bool:
+        """Whether the recording names the machine; for one that does not, importers make a name of its digest."""
+        return self.source is None or self.source not in (self.machine_id or self.source)
+
+    @property
     def has_date(self) -> bool:
         """Whether the times of the rank count the time of day."""
         return self.clock == "CLOCK_REALTIME"

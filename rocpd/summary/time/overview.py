@@ -206,6 +206,7 @@ def job_finding(session: Federation, tables: Mapping[str, Summary]) -> Finding:
     job = session.ranks
     hosts = sorted({rank.hostname or "?" for rank in job})
     nodes = {rank.boot or rank.hostname for rank in job}  # images come with fixed host names and machine ids
+    is_known = len(nodes) < 2 or all(rank.has_machine for rank in job)
     products = Counter(chain.from_iterable(products_of_ranks(session).values()))
     lasting = _whole_steps(tables, "is_warm_up", "period_ns", "mean_ns")
     steps, warm_up = ([float(row[1] or row[2]) for row in lasting if row[0] == kind] for kind in (0, 1))
@@ -213,7 +214,7 @@ def job_finding(session: Federation, tables: Mapping[str, Summary]) -> Finding:
     is_one = session.runs == 1
     what = amount(len(job), "rank") if is_one else f"{session.runs} separate runs, not one job,"
     parts = [
-        f"{what} on {amount(len(nodes), 'node')}",
+        f"{what} on {amount(len(nodes), 'node')}" if is_known else what.rstrip(","),
         *sorted(products, key=lambda product: (-products[product], product))[:2],
         *([f"{amount(len(steps), 'step')}, median {readable(median(steps), 'ns')}"] if steps else []),
         *([f"{len(warm_up)} more of warm-up"] if warm_up and steps else []),

@@ -217,9 +217,9 @@ def test_a_kernel_whose_sum_fell_is_not_said_to_take_longer(tmp_path: Path) -> N
         return profile_of(trace.write(tmp_path / f"{name}.db"))
 
     def said(new: RunProfile) -> list[str]:
-        findings = compare([base], [new], DiffOptions()).findings
+        findings = compare([long_call], [new], DiffOptions()).findings
         return [finding.text for finding in findings if finding.rule == "diff.speed"]
 
-    base = profile("base", 1000, 20_000)
+    long_call = profile("long call", 1000, 20_000)
     assert said(profile("rare", 1100, 1100)) == []
     assert said(profile("slower", 1100, 20_000)) == ["kernels take 10 % longer, at equal work: 6.90 us more a window"]

@@ -45,7 +45,7 @@ class AdviceChoice:
     """The question to the rules."""
 
     thresholds: Path | None = plain(None, "Other thresholds, TOML: [rule] name = number.", "FILE")
-    explain: str | None = plain(None, "Only explain a rule: what it needs and when it fires.", "RULE")
+    explain: str | None = plain(None, "Only explain a rule: its data, and when it fires.", "RULE")
     list: bool = plain(False, "List the rules.")
     format: str = tables.format_option("Format:", _forms)
 
@@ -105,7 +105,7 @@ class Changed:
 
     without: tuple[str, ...] = plain(
         (),
-        "What something takes beyond what is usual goes: straggler, rank:6, host:NAME, link:0-3, step:7; or all of "
+        "Take away the time beyond the usual of straggler, rank:6, host:NAME, link:0-3 or step:7; or all time of "
         "call:REGEX with its waits for the GPU, or of the longest gap of the host, gap:1.",
         "KIND:NAME",
         several=True,
@@ -121,7 +121,7 @@ class Changed:
     )
     overlap: tuple[str, ...] = plain(
         (),
-        "comm, comm:RANKS or copies: they hold up no more than what needs all of them.",
+        "comm, comm:RANKS or copies: they hold up only the work that needs all of them.",
         "KIND",
         several=True,
         complete=partial(_kinds, "overlap"),

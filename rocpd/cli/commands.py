@@ -340,7 +340,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "shell": "Open SQLite's shell on all ranks, read-only",
         "schema": "List tables and views, or the columns of some",
         "counters": "Show which hardware counters were collected, and for what",
-        "info": "Show what the job is: GPUs, versions, ranks, rows, problems",
+        "info": "Show the job: GPUs, versions, ranks, rows, problems",
         "questions": "Show which command answers which question",
         "mcp": "Answer agents' questions by the Model Context Protocol",
         "raptor": "Show RAPTOR's tables, for its command lines",
@@ -359,7 +359,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "symbolize": "Name functions of stripped libraries, from debug files elsewhere",
         "import": "Write traces of other profilers as rocpd files",
         "index": "Build an index, from which queries and summaries are answered",
-        "cache": "List or remove what was imported, indexed or kept of ranks",
+        "cache": "List or remove imported, indexed and derived data of ranks",
     },
     "Record": {
         "record": "Record a command: one database per process",

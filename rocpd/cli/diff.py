@@ -112,7 +112,7 @@ class Gate:
 
     allow_unclear: bool = declare(False, "End with 0 where the verdict is unclear.")
     save_baseline: Path | None = plain(
-        None, "Write what there is to compare of runs, and compare nothing.", "FILE", heading=Heading.OUTPUT
+        None, "Write the measured values of the runs, and compare nothing.", "FILE", heading=Heading.OUTPUT
     )
     accept: bool = declare(False, "Make the other side the base, in the file of the base; needs --reason.")
     reason: str | None = declare(None, "Why a change is accepted.", "TEXT")

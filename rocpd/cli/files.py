@@ -412,7 +412,7 @@ class CacheOptions:
 
 
 def cache(asked: CacheOptions) -> None:
-    """List or remove what was imported, indexed or kept of ranks.
+    """List or remove imported, indexed and derived data of ranks.
 
     Traces of other profilers are imported once, into $XDG_CACHE_HOME/rocpd/import, else ~/.cache/rocpd/import; the
     index lies beside them, and so do the facts that commands derived of files. Above $ROCPD_CACHE_SIZE (20G) of one of

@@ -54,7 +54,7 @@ class InfoOptions:
 
 
 def info(job: JobChoice, asked: InfoOptions, output: TableOptions) -> None:
-    """Show what the job is: GPUs, versions, ranks, rows, problems.
+    """Show the job: GPUs, versions, ranks, rows, problems.
 
     Ranks of one clock_domain have comparable timestamps; span_s is first start to last end in seconds. offset_ns is
     added to the times of a host for the common time line; its error is below certain_ns, and probably below likely_ns.

@@ -88,7 +88,7 @@ class WindowOptions(SpanOptions):
     inclusive: str = declare(
         "True", "True: events count that overlap the window; False: those that lie in it.", "BOOL", heading=Heading.AMD
     )
-    clip: bool = declare(False, "Cut what overlaps the window at its edges.")
+    clip: bool = declare(False, "Cut events that overlap the window at its edges.")
 
 
 @frozen
@@ -303,7 +303,7 @@ class TableOptions(OutputOptions):
     """The place of tables, and their look on a terminal."""
 
     color: When = declare(When.AUTO, "Colours: auto (on a terminal, without $NO_COLOR), always, never.")
-    no_pager: bool = declare(False, "No $PAGER for what is longer than the terminal.")
+    no_pager: bool = declare(False, "No $PAGER for output that is longer than the terminal.")
 
 
 def _truth(inclusive: str) -> bool:

@@ -35,7 +35,7 @@ class TopOptions:
 
     HEADING = Heading.OUTPUT
 
-    once: bool = plain(False, "Print what there is now, and end.")
+    once: bool = plain(False, "Print the present state, and end.")
     follow: bool = plain(False, "Print a line each time, until the job or Ctrl-C ends it.")
     interval: float = plain(1.0, "At most so often.", "S", least=0.1)
     steps: int = plain(20, "Conclusions are about so many of the last steps.", "N", least=1)

@@ -77,7 +77,7 @@ CAUSES = (NOT_STARTED, *(call.value for call in HostCall), HOST, QUEUED, FINISHE
 """The causes that idle time is divided into."""
 
 CAUSES_SAID = (
-    f"what the host does, or where the agent stands; {HostCall.LAUNCH}: in calls that launch, and up to "
+    f"activity of the host, or state of the agent; {HostCall.LAUNCH}: in calls that launch, and up to "
     f"{PAUSE // 1000} us between two calls; {HOST}: longer between calls; {QUEUED}: the next operation is queued, and "
     "waits for another one or for the GPU to start it"
 )

@@ -332,7 +332,7 @@ _CHANGES = ("allocated", "given out again", "freed")
 MEMORY_USE = RankRelation(
     "memory_use",
     "Memory as it is allocated and freed, in order of time: by whom, and what its agent holds from then on. A free of\n"
-    "what was never seen allocated changes nothing known and has no row.",
+    "memory whose allocation is not recorded changes nothing known and has no row.",
     (
         CalculatedColumn("change", "", "allocated; freed; given out again: its address was, and nothing freed it"),
         CalculatedColumn("id", "", "row of `rocpd_memory_allocate` that changes it"),
@@ -441,7 +441,7 @@ def _collective_waits(session: Federation, given: Given) -> Iterator[Row]:
 COLLECTIVE_WAITS = JobRelation(
     _of_job(
         "collective_waits",
-        "Who waits for whom in each collective; those who come last together share what others wait.",
+        "Who waits for whom in each collective; those who come last together share the waiting of others.",
         (
             CalculatedColumn("rank", "", "rank that waits"),
             CalculatedColumn("late_rank", "", "rank that it waits for"),

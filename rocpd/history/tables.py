@@ -18,7 +18,7 @@ from rocpd.table.palette import BLUE, GREY, ORANGE
 
 _NUMBER = Field("run", "", "number of the run, from 1, in order of time")
 _METRIC = (
-    Field("metric", "", "step, part of a step, kernel, or what was asked for when runs were added"),
+    Field("metric", "", "step, part of a step, kernel, or the metric that was chosen when runs were added"),
     Field("name", "", "of the part, or of the kernel", is_kernel=True),
 )
 _UNIT = Field("unit", "", "of the values: ns, bytes or J", True)
@@ -31,13 +31,13 @@ TABLES = by_name(
         *_METRIC,
         Field("run", "", "number of the first run after it"),
         Field("date", "", "when that ran, of UTC"),
-        Field("labels", "", "what is said of it", True),
+        Field("labels", "", "labels that were given to it", True),
         Field("kind", "", "jump, drift, or unclear: chance explains it too often"),
         Field("before", OF_ROW, "level before it", True),
         Field("after", OF_ROW, "level after it", True),
         Field("change_percent", "%", "from one to the other"),
         Field("p", CHANCE, "how often chance explains as much at one run"),
-        Field("reason", "", "what of the configuration changed there; NULL: nothing that is known"),
+        Field("reason", "", "parts of the configuration that changed there; NULL: none that is known"),
         _UNIT,
     ),
     table_of(
@@ -45,17 +45,17 @@ TABLES = by_name(
         "The runs, the newest first.",
         _NUMBER,
         Field("date", "", "when it ran, of UTC"),
-        Field("labels", "", "what is said of it"),
+        Field("labels", "", "labels that were given to it"),
         Field("hosts", "", "its machines"),
         Field("ranks", "", "how many"),
         Field("units", "", "how many steps, or other units, count", True),
         Field("value_ns", "ns", "the step, or the metric that was asked for first; NULL: it has none"),
-        Field("level_ns", "ns", "what it would be without noise"),
+        Field("level_ns", "ns", "its value without noise"),
         Field("deviations", "", "how many standard deviations lie between"),
         Field("is_outlier", "", "1: it lies apart from its neighbours"),
         Field("id", "", "identity of the run", True),
         Field("name", "", "where it was read from", True),
-        Field("reason", "", "what of its configuration was another one for a while, so that it is in no series", True),
+        Field("reason", "", "parts of its configuration that differed for a while, so that it is in no series", True),
     ),
     table_of(
         "series",

@@ -64,7 +64,7 @@ class RedactOptions:
         (), "Leave a kind as it is (host, kernel, path …) or an environment variable; repeatable."
     )
     rules: Path | None = plain(None, 'TOML file: [replace] "regular expression" = "word".', "FILE")
-    dry_run: bool = plain(False, "Only count what would be replaced; write nothing.")
+    dry_run: bool = plain(False, "Only count the replacements; write nothing.")
 
     def check(self) -> None:
         """Refuse to keep kinds that would be replaced all the same.

@@ -50,7 +50,7 @@ _SHARE = (
 
 _WHY = (
     Field("issued_percent", "%", "of samples that say so: the wave issues its instruction; else it waits", True),
-    Field("stall_reason", "", "what waves wait for most"),
+    Field("stall_reason", "", "the most frequent reason why waves wait"),
     Field("stall_percent", "%", "share of the samples there in which they wait for that"),
     Field("lanes", "", "mean number of lanes that are active", True),
 )
@@ -99,7 +99,7 @@ TABLES = by_name(
         "stall-reasons",
         "Why waves of a kernel wait, by samples that say so.",
         _KERNEL,
-        Field("stall_reason", "", "what the wave waits for, as rocprofiler-sdk calls it"),
+        Field("stall_reason", "", "why the wave waits, as rocprofiler-sdk calls it"),
         Field("instruction_type", "", "kind of instruction that was issued instead, NO_INST for none"),
         Field("samples", "", "samples in which waves wait for it"),
         *_SHARE,

@@ -28,7 +28,7 @@ from rocpd.summary.findings import Finding
 from rocpd.summary.result import Field, Summary, TableDefinition
 
 RANK = Field("rank", "", "rank number")
-AGENT = Field("agent", "", "agent id in the rank's file; NULL for what belongs to no agent")
+AGENT = Field("agent", "", "agent id in the rank's file; NULL for events of no agent")
 DIVISIONS: dict[By | None, tuple[Field, ...]] = {
     None: (),
     By.RANK: (RANK,),
@@ -36,7 +36,7 @@ DIVISIONS: dict[By | None, tuple[Field, ...]] = {
     By.RUN: (Field("run", "", "number of the run, as `rocpd info` has it"),),
     By.COMMAND: (Field("command", "", "command line of the process"),),
     By.AGENT: (RANK, AGENT),
-    By.STREAM: (RANK, Field("stream", "", "HIP stream id; NULL for what belongs to no stream")),
+    By.STREAM: (RANK, Field("stream", "", "HIP stream id; NULL for events of no stream")),
     By.DISPATCH: (RANK, Field("dispatch", "", "number of the dispatch in its rank, as the profiler counts")),
     By.API: (Field("api", "", "function that launched it"),),
     By.STEP: (Field("step", "", "step that launched it, or that the rank is in then; NULL outside of steps"),),

@@ -100,8 +100,8 @@ CREATE TABLE "rocpd_info_pmc_UUID" (
     "instance_id" INTEGER,                                               -- instance of the hardware block
     "name" TEXT NOT NULL,                                                -- counter name
     "symbol" TEXT NOT NULL,                                              -- short name
-    "description" TEXT,                                                  -- what it counts
-    "long_description" TEXT DEFAULT '',                                  -- what it counts, at length
+    "description" TEXT,                                                  -- the counted events
+    "long_description" TEXT DEFAULT '',                                  -- the counted events, at length
     "component" TEXT,                                                    -- software component that reads it
     "units" TEXT DEFAULT '',                                             -- unit of the value
     "value_type" TEXT CHECK ("value_type" IN ('ABS', 'ACCUM', 'RELATIVE')), -- absolute, accumulated or relative value

@@ -49,7 +49,7 @@ TABLES = by_name(
     table_of(
         "exposed-parts",
         "The same in all: how much of exposed communication waits for other ranks.",
-        Field("part", "", "what ranks do meanwhile"),
+        Field("part", "", "activity of ranks meanwhile"),
         Field("time_ns", "ns", "of all ranks together"),
         Field("percent", "%", "share of all exposed communication", is_share=True),
     ),

@@ -82,7 +82,7 @@ TABLES = by_name(
         Field("gpu_ns", "ns", "time of the operations", True),
         Field("api_by_gpu", "", "api_ns by gpu_ns: above 1 launching takes longer than running"),
         Field("onto_idle", "", "kernels launched while their agent was idle, with nothing else to start", True),
-        Field("idle_delay_ns", "ns", "median delay of these: what launching takes by itself, without queueing"),
+        Field("idle_delay_ns", "ns", "median delay of these: time of launching itself, without queueing"),
         title="Delay from launch to start",
     ),
     table_of(

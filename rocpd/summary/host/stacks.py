@@ -49,7 +49,7 @@ _TIMES = (
 )
 
 _WHERE = (
-    Field("kind", "", "what was recorded: calls of APIs with their stacks, samples, or functions one by one"),
+    Field("kind", "", "kind of record: calls of APIs with their stacks, samples, or functions one by one"),
     Field("function", "", "function"),
     Field("file", "", "its file, NULL where not recorded"),
 )

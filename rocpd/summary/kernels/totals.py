@@ -126,7 +126,7 @@ TABLES = by_name(
         Field("lds_bytes", "bytes", "LDS of a work-group", True),
         Field("scratch_bytes", "bytes", "scratch of a work-item: above 0 registers spill, or arrays lie there", True),
         Field("waves_per_simd", "", "waves that fit on a SIMD unit; NULL where the architecture is not known"),
-        Field("limited_by", "", "what limits them: waves, registers or LDS", True),
+        Field("limited_by", "", "the resource that limits them: waves, registers or LDS", True),
         Field("median_ns", "ns", "median duration", True),
         Field("unstable_ns", "ns", "time above the 5th percentile up to the median, of all calls, on each GPU", True),
         Field("first_ns", "ns", "duration of the first run, the longest of all GPUs", True),

@@ -96,7 +96,7 @@ TABLES = by_name(
         Field("agents", "", "GPUs of all ranks that ran it"),
         Field("instances", "", "runs that two of them have, or more"),
         Field("range_ns", "ns", "longest - shortest, added up over the instances"),
-        Field("over_mean_ns", "ns", "longest - mean, added up: what is lost where all wait for the slowest"),
+        Field("over_mean_ns", "ns", "longest - mean, added up: time lost where all wait for the slowest"),
         Field("mean_range_ns", "ns", "range_ns by instances", True),
         Field("max_range_ns", "ns", "the largest one"),
         Field("instance", "", "which it is, from 1", True),

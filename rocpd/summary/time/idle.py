@@ -96,8 +96,8 @@ TABLES = by_name(
         Field(
             "begun_ns",
             "ns",
-            "idle times that begin in it, each to its end or to work of the host: what the call sets off, where "
-            "idle_ns is what lies in it",
+            "idle times that begin in it, each to its end or to work of the host: the idle time that the "
+            "call sets off; idle_ns is the part inside the call",
             True,
         ),
         Field("in_marker", "", "of calls that wait: path of the ranges in which most of it lies; NULL: none", True),

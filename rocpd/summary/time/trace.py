@@ -108,12 +108,12 @@ TABLES = {
     "trace": table_of(
         "trace",
         "What the recording lacks, problems first.",
-        Field("check", "", "what was looked for"),
+        Field("check", "", "the possible loss"),
         Field("verdict", "", "problem, none; unknown: there is nothing to look at"),
         Field("missing", "", "events or ranks"),
         Field("of", "", "of how many"),
         Field("ranks", "", "how many ranks lack them", True),
-        Field("meaning", "", "what it means"),
+        Field("meaning", "", "its meaning"),
     )
 }
 

@@ -1,4 +1,4 @@
--- What regions, samples, dispatches, copies and allocations have in common: category and ids that link them.
+-- Regions, samples, dispatches, copies and allocations have an event each: category and ids that link them.
 CREATE TABLE "rocpd_event{{uuid}}" (
     "id" INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, -- event id
     "guid" TEXT DEFAULT '{{guid}}' NOT NULL,         -- GUID of the process that wrote the row

@@ -36,7 +36,7 @@ SELECT
     I.name AS "counter_name",                                -- counter name
     I.symbol AS "counter_symbol",                            -- short counter name
     I.component AS "component",                              -- software component that reads it
-    I.description AS "description",                          -- what it counts
+    I.description AS "description",                          -- the counted events
     I.block AS "block",                                      -- hardware block
     I.expression AS "expression",                            -- formula of a derived counter
     I.value_type AS "value_type",                            -- ABS, ACCUM or RELATIVE

@@ -9,7 +9,7 @@ SELECT
     I.is_constant AS "is_constant",        -- 1: a constant of the device
     I.is_derived AS "is_derived",          -- 1: computed from other counters
     I.name AS "name",                      -- counter name
-    I.description AS "description",        -- what it counts
+    I.description AS "description",        -- the counted events
     I.block AS "block",                    -- hardware block
     I.expression AS "expression"           -- formula of a derived counter
 FROM

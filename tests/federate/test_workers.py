@@ -102,6 +102,15 @@ def test_a_process_that_cannot_start_is_reported(workers: Workers, monkeypatch: 
         list(workers.each(_pid, range(3)))
 
 
+def test_files_of_the_working_folder_are_no_modules(
+    workers: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pickle.py").write_text("raise SystemExit(3)")
+    monkeypatch.setattr(sys, "path", [folder for folder in sys.path if folder])
+    monkeypatch.chdir(tmp_path)
+    assert [*workers.each(_same, range(3))] == [0, 1, 2]
+
+
 def _kill_itself(_: int) -> None:
     os.kill(os.getpid(), 9)
 

@@ -201,8 +201,9 @@ class Child:
 
 
 def _start() -> subprocess.Popen[bytes]:
+    utf8 = ["-X", "utf8"] if sys.flags.utf8_mode else []
     started = subprocess.Popen(
-        [sys.executable, *(["-X", "utf8"] if sys.flags.utf8_mode else []), "-c", _SERVE],
+        [sys.executable, "-P", *utf8, "-c", _SERVE],  # -P: no modules of the working folder, such as a queue.py
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env={**os.environ, "ARROW_DEFAULT_MEMORY_POOL": "system"},  # its own keeps 100 MB unused

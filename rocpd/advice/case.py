@@ -72,7 +72,7 @@ RANKS = NotRecorded("there are no two ranks with kernels", None, _TOGETHER)
 COMMUNICATION = NotRecorded("there is no communication between ranks", None, _TOGETHER)
 COLLECTIVES = NotRecorded("there are no collectives of several ranks", None, _TOGETHER)
 SIZES = NotRecorded("the sizes of collectives are not recorded", Recordable.COLLECTIVES)
-STEPS = NotRecorded("no steps are marked", Recordable.STEPS, "; or name their markers with --step-marker")
+STEPS = NotRecorded("no steps are marked", Recordable.STEPS, "; --step-marker names markers of steps")
 CLOCKS = NotRecorded("no clocks of GPUs are sampled", Recordable.CLOCKS)
 COUNTERS = NotRecorded("counters that say so are not collected", Recordable.COUNTERS)
 

@@ -82,3 +82,12 @@ def test_a_damaged_file_names_the_option_that_leaves_it_out(
     assert "rank1.db: damaged" in said.err
     assert "--skip-bad leaves it out" in said.err
     assert cli(".", "--skip-bad").code == 0
+
+
+def test_a_file_that_is_no_trace_is_said_to_be_none(tmp_path: Path, cli: Cli) -> None:
+    """Of a JSON file that no profiler wrote SQLite alone would be the wrong answer."""
+    (tmp_path / "x.json").write_text('{"a": 1}')
+    said = cli("summary", tmp_path / "x.json")
+    assert (
+        said.err.splitlines()[1] == "  hint: nor a trace of another profiler that rocpd reads; --skip-bad leaves it out"
+    )

@@ -70,6 +70,7 @@ def _front(note: FileNote) -> str:
     return "left out: " if note.left_out else ""
 
 
+_NO_TRACE = "nor a trace of another profiler that rocpd reads; --skip-bad leaves it out"
 COPY_AGAIN = "copy it again from where it was written; --skip-bad leaves it out"
 """The hint for a damaged file."""
 _FLAGS = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
@@ -232,11 +233,11 @@ def _header(path: Path) -> bytes:
         if size == 0:
             raise InputError(f"{path}: empty", "the profiler did not finish writing it; --skip-bad leaves it out")
         if size < 512:
-            raise ForeignError(f"{path}: not a SQLite database", "--skip-bad leaves it out")
+            raise ForeignError(f"{path}: not a SQLite database", _NO_TRACE)
         with _raw(path) as file:
             header = file.xRead(100, 0)
     if not header.startswith(_MAGIC):
-        raise ForeignError(f"{path}: not a SQLite database", "--skip-bad leaves it out")
+        raise ForeignError(f"{path}: not a SQLite database", _NO_TRACE)
     if int.from_bytes(header[56:60], "big") in _UTF16:  # SQLite attaches only files of one encoding
         raise InputError(f"{path}: its text is UTF-16, no profiler's", f"sqlite3 {path.name} .dump | sqlite3 new.db")
     return header

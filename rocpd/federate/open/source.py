@@ -139,7 +139,8 @@ def _expand_folder(folder: Path, find_foreign: FindForeign) -> tuple[Path, ...]:
         raise InputError(f"{folder}: cannot be listed: {error.strerror}") from error
     files = tuple(path for path in paths if path.is_file()) or tuple(find_foreign(folder))
     if not files:
-        raise InputError(f"{folder}: a folder without *.db files", "rocprofv3 writes HOST/PID_results.db below its -d")
+        hint = "rocprofv3 writes HOST/PID_results.db below its -d; of other profilers name the trace, or its own folder"
+        raise InputError(f"{folder}: a folder without *.db files", hint)
     return files
 
 

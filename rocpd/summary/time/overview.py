@@ -18,8 +18,10 @@ from rocpd.base import RocpdError, Row, amount, by_key, entries
 from rocpd.base.boundary import each_for_itself
 from rocpd.facts.communication.collectives import listed
 from rocpd.facts.rank import By
+from rocpd.facts.recorders import Recordable, recorder_of
 from rocpd.facts.short_names import kernel_name
 from rocpd.facts.units import LEAST_STEPS, SLOW, late_ends, products_of_ranks, slow_beyond
+from rocpd.federate.describe import importers_of
 from rocpd.federate.federation import Federation
 from rocpd.schema.rules.kernel_categories import is_communication, load
 from rocpd.summary.communication.exposed import split_of
@@ -94,7 +96,7 @@ def overview(reading: Reading) -> Iterator[Summary]:
     if reading.session.runs > 1:
         findings[1:1] = _runs(reading)
     if not _columns(tables, "budget", "part"):
-        yield _domains(reading, findings)
+        yield _domains(reading, [findings[0], *_no_gpu_work(reading.session, findings), *findings[1:]])
         findings = []
     for name, (source, limit) in _ROWS.items():
         columns = [field.name for field in TABLES[name].fields]
@@ -183,6 +185,15 @@ def _between(low: str, high: str) -> str:
     """
     unit = high.rpartition(" ")[2]
     return high if low == high else f"{low.removesuffix(f' {unit}')} to {high}"
+
+
+def _no_gpu_work(session: Federation, findings: Iterable[Finding]) -> Iterator[Finding]:
+    """Yield the note that GPU work is missing, unless the findings say so, and how it is recorded."""
+    if not any(finding.rule == "trace.kernel-trace" for finding in findings):
+        recorder = recorder_of(importers_of(session))
+        missing = recorder.missing("no work of GPUs is recorded", Recordable.KERNELS)
+        text = "no work of GPUs in this part of the trace" if session.is_part else missing
+        yield Finding(text, "gpu.none", Verdict.NOTE, Confidence.CERTAIN)
 
 
 def _domains(reading: Reading, findings: Iterable[Finding]) -> Summary:

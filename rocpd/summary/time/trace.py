@@ -81,7 +81,11 @@ _CHECKS = (
     ),
     _Check("lost events", "events were lost by the recorder", "the recorder does not say how many events it lost"),
     _Check("graphs", "launches of graphs have no operations: the time of their kernels is missing", "no graphs"),
-    _Check("links", "kernels are of ranks that link none to calls: who launches what is unknown", "no calls of HIP"),
+    _Check(
+        "links",
+        "kernels are of ranks where no kernel is linked to a call, so the launching call is unknown",
+        "no calls of HIP",
+    ),
     _Check("dispatches", "calls that launch a kernel have none: kernels are missing", "no calls of HIP", tolerated=1.0),
     _Check("launches", "kernels have no call that launched them: calls are missing", "no calls of HIP", tolerated=1.0),
     _Check("order", "kernels start before the call that launches them: clocks of CPU and GPU disagree", "no calls"),

@@ -555,11 +555,15 @@ class Blaming:
             less = self.lasting_of_hosts([cause])
         for _, here in self.of_ranks(cause.ranks):
             if cause.kind is CauseKind.HOST:
-                less[here] += self._stalling_of(here) if self._all_drift(cause) else self._stalling_with(cause, here)
+                less[here] += self._passing_in(cause, here)
                 continue
             longer = self._own_of(here) if of_all is None else of_all[here]
             less[here] = np.where(self.counts[here] & (self.what[here] < 3), longer, 0)
         return less
+
+    def _passing_in(self, cause: Cause | Candidate, here: slice) -> Ints:
+        """Return the extra time of points of a rank in stalls of all ranks of a cause; in all steps if these drift."""
+        return self._stalling_of(here) if self._all_drift(cause) else self._stalling_with(cause, here)
 
     def _all_drift(self, cause: Cause | Candidate) -> bool:
         return bool(self.drifts[[self.column[rank] for rank in cause.ranks]].all())
@@ -618,7 +622,7 @@ class Blaming:
         if cause.mainly == OF_COMPUTE and self._are_alike(less[rows], rows):
             cause = replace(cause, largest=("", cause.largest[1]))
         columns = [self.column[rank] for rank in ranks]
-        stalls = self.steps[self.stalls[:, columns].all(1)]
+        stalls = tuple(self.steps[self.stalls[:, columns].all(1)].tolist())
         onset = trend.onset(series, columns, self.step_ns)
         longest = int(np.isin(self._longer_now().argmax(1), columns)[onset or 0 :].sum())
         since = None if onset is None else int(self.steps[onset])
@@ -626,21 +630,21 @@ class Blaming:
         longer = float(more / max(self._computing[1][columns].sum() - more, 1))
         stalling = (np.minimum(self._stalling_with(candidate, here), less[here]) for _, here in self.of_ranks(ranks))
         stalled = sum(int(each.sum()) for each in stalling) / max(1.0, float(less.sum())) if len(stalls) else 0.0
-        cause = replace(cause, stalls=tuple(stalls.tolist()), stalled=stalled, longest=longest, longer=longer)
-        cause = replace(cause, since=since, grows=() if since is not None else self._grows(cause))
+        cause = replace(cause, stalls=stalls, stalled=stalled, longest=longest, longer=longer, since=since)
+        if cause.mainly == OF_COMPUTE and onset is not None:  # what is usual in all steps is less than from then on
+            (longer,) = self._longer_in(cause, slice(onset, None))
+            cause = replace(cause, longer=longer)
+        elif cause.mainly == OF_COMPUTE and self._all_drift(cause):
+            cause = replace(cause, grows=self._longer_in(cause, *trend.quarters(len(self.steps))))
         return replace(cause, in_stalls=self._in_stalls(cause)) if len(stalls) else cause
 
-    def _grows(self, cause: Cause) -> tuple[float, ...]:
-        """Return the share by which a drifting cause computes longer in the first and last quarter of steps."""
-        if cause.mainly != OF_COMPUTE or not self._all_drift(cause):
-            return ()
+    def _longer_in(self, cause: Cause, *parts: slice) -> tuple[float, ...]:
+        """Return the share by which a cause computes longer in each of some parts of the steps."""
         here = np.isin(self.ranks, cause.ranks)
         passing = self.by_step(self.beyond.passing_alone, partial(self._compares, 0))
-        drift = passing[:, here].sum(1) - here.sum() * np.median(passing[:, ~here], axis=1)
-        _, known, more = (each[here].sum() for each in self._computing)
-        usual = max(known - more, 1)
-        shares = (cause.longer + float(drift[some].mean() / usual) for some in trend.quarters(len(self.steps)))
-        return tuple(max(0.0, share) for share in shares)
+        more = passing[:, here].sum(1) - here.sum() * np.median(passing[:, ~here], axis=1)
+        usual = max(float((self._computing[1] - self._computing[2])[here].sum()), 1)
+        return tuple(max(0.0, cause.longer + float(more[part].mean() / usual)) for part in parts)
 
     def _of_link(self, cause: Cause, less: Ints) -> Cause:
         """Return a slow link with the steps in which it takes far longer than in others.
@@ -678,11 +682,11 @@ class Blaming:
         return np.bincount(self.at[rows[parts.of]], parts.length, len(self.steps)).astype(np.float64)
 
     def _computes_longer(self, candidate: Candidate) -> float:
-        """Return how much longer than others the ranks of a candidate compute per step, stalls aside [ns]."""
+        """Return how much longer than others the ranks of a candidate usually compute in a step [ns]."""
         lasting, longer = self.lasting_of(candidate), 0
         for _, here in self.of_ranks(candidate.ranks):
             some = self.counts[here] & self._compares(0, here)
-            longer += int((lasting[here] - self._stalling_with(candidate, here))[some].sum())
+            longer += int((lasting[here] - self._passing_in(candidate, here))[some].sum())
         return longer / len(self.steps)
 
     def _takes(self, less: Ints, ranks: int, steps: int) -> dict[str, int]:

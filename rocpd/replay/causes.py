@@ -55,7 +55,7 @@ class Cause:
         in_stalls: how much longer each stalling step takes for its main part; kernels at once count once [ns].
         longest: number of steps in which it takes longest of those that compare, from `since` on where that is known.
         since: number of the step since which a rank takes longer, and before which it hardly does; None: no such step.
-        longer: share by which it computes longer than others.
+        longer: share by which it usually computes longer than others, from `since` on where that is known.
         grows: this share in the first and in the last quarter of steps, if it drifts; else empty.
         alone: time per step that the replay without it alone saves, the mean of all [ns]; of a step, 0.
         behind: numbers of the causes that are removed, too, when it saves `cost`: the earlier ones; of several that

@@ -13,6 +13,7 @@ import pytest
 import rocpd
 from rocpd.base import RocpdError
 from rocpd.facts.communication.collectives import listed
+from rocpd.simulator import JobOptions, simulate
 from rocpd.summary.findings import Finding, Verdict
 from tests.blame.cases import Case, made
 from tests.blame.generator import Plant, Shape, played
@@ -226,6 +227,19 @@ def test_the_step_is_named_from_which_on_ranks_are_slow(ranks: tuple[int, ...], 
     assert f" longer, from step {first} on; " in finding.text
     assert finding.evidence["since_step"] == first
     assert "stalls" not in finding.evidence
+
+
+@pytest.mark.parametrize(("layout", "seed", "percent"), [({"tp": 8}, 702, 25), ({"pp": 2}, 704, 10)])
+def test_what_is_slow_in_most_steps_computes_as_much_longer_in_these(
+    layout: dict[str, int], seed: int, percent: int, tmp_path: Path
+) -> None:
+    """The usual time in all steps, of which a third are not slow, is less; and the rank seems to drift."""
+    plant, rccl = f"slowdown={percent}", "none" if "tp" in layout else "sizes"
+    job = JobOptions(tmp_path, ranks=8, steps=9, seed=seed, plant=plant, rccl=rccl, **layout)
+    with rocpd.connect(simulate(job)) as session:
+        (finding,) = (each for each in session.summary("overview").findings if each.rule == "comm.straggler")
+    assert finding.evidence["since_step"] == 3
+    assert finding.evidence["compute_longer_percent"] == pytest.approx(percent, rel=0.1)
 
 
 def test_a_rank_that_becomes_slow_after_three_steps_costs_what_it_does(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import rocpd
 from rocpd.base import RocpdError
 from rocpd.facts.communication.collectives import listed
 from rocpd.simulator import JobOptions, simulate
+from rocpd.simulator.job_plan import plan
 from rocpd.summary.findings import Finding, Verdict
 from tests.blame.cases import Case, made
 from tests.blame.generator import Plant, Shape, played
@@ -231,7 +232,7 @@ def test_the_step_is_named_from_which_on_ranks_are_slow(ranks: tuple[int, ...], 
 
 @pytest.mark.parametrize(("layout", "seed", "percent"), [({"tp": 8}, 702, 25), ({"pp": 2}, 704, 10)])
 def test_what_is_slow_in_most_steps_computes_as_much_longer_in_these(
-    layout: dict[str, int], seed: int, percent: int, tmp_path: Path
+    layout: dict[str, Any], seed: int, percent: int, tmp_path: Path
 ) -> None:
     """The usual time in all steps, of which a third are not slow, is less; and the rank seems to drift."""
     plant, rccl = f"slowdown={percent}", "none" if "tp" in layout else "sizes"
@@ -308,3 +309,22 @@ def test_a_stage_with_more_kernels_is_no_straggler(tmp_path: Path) -> None:
         each for each in _said(shape, [Plant("kernels", 1, (4, 5, 6, 7))], tmp_path) if each.rule == "comm.straggler"
     )
     assert finding.verdict is not Verdict.PROBLEM
+
+
+def test_a_rank_that_costs_little_by_waits_that_are_known_is_no_unknown_one(tmp_path: Path) -> None:
+    """Others wait for it most of all, and all that it costs is recorded: less than what makes a straggler."""
+    job = JobOptions(tmp_path, ranks=16, nodes=4, steps=8, seed=5039, rccl="calls", noise=2.0, plant="straggler=3")
+    without = JobOptions(tmp_path, ranks=16, nodes=4, steps=8, seed=5039, rccl="calls", noise=2.0, plant="none")
+    now, then = (_step_of(each) for each in (job, without))
+    rank = plan(job).straggler_rank
+    with rocpd.connect(simulate(job)) as session:
+        first, *_ = (each for each in session.summary("overview").findings if each.rule == "comm.straggler")
+        gain = session.whatif(without=[f"rank:{rank}"]).together.gain
+    assert first.verdict is Verdict.NONE
+    assert gain == pytest.approx(1 - then / now, abs=0.001)
+
+
+def _step_of(job: JobOptions) -> float:
+    """Return the mean length of a step, from the first begin to the last end [ns]."""
+    begins = plan(job).timing.anchors[1:, :, 0]
+    return float(begins[-1].max() - begins[0].min()) / job.steps

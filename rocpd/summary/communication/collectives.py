@@ -339,7 +339,7 @@ class Blamed:
     explained: tuple[Explanation, ...] = ()
 
 
-_BLAMED = Fact("blamed", 17, (Blamed, Blame, Cause, CauseKind, Denied, Explanation))
+_BLAMED = Fact("blamed", 18, (Blamed, Blame, Cause, CauseKind, Denied, Explanation))
 
 
 class KeptBlame:

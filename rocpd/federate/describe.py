@@ -123,9 +123,10 @@ def _facts_of(of_ranks: _Ranks) -> Iterator[tuple[str, str]]:
     """Yield the facts of the job: (fact, value)."""
     session = of_ranks.session
     hosts = sorted({rank.hostname or "?" for rank in session.ranks})
-    ranks = amount(len(session.ranks), "rank")
+    ranks, is_known = amount(len(session.ranks), "rank"), all(rank.has_machine for rank in session.ranks)
+    on, host, unknown = ("on", "host", "") if is_known else ("in", "file", ", machines not recorded")
     separate = f", {session.runs} separate runs, not one job" if session.runs > 1 else ""
-    yield "ranks", f"{ranks} on {amount(len(hosts), 'host')} ({_some(hosts)}){separate}"
+    yield "ranks", f"{ranks} {on} {amount(len(hosts), host)} ({_some(hosts)}){unknown}{separate}"
     for ranks_of in session.job.programs:
         numbers = ", ".join(f"{number} is pass {k}" for k, number in enumerate(ranks_of, 1))
         yield "passes", f"{len(ranks_of)} of one program, for different counters: rank {numbers}"
@@ -133,8 +134,10 @@ def _facts_of(of_ranks: _Ranks) -> Iterator[tuple[str, str]]:
         yield ("command" if len(commands) == 1 else f"{len(commands)} commands"), _some(commands, "; ")
     gpus = Counter(_described(each) for each in _agents_of(of_ranks) if each.type == "GPU")
     if gpus:
-        hosts_of = {words: "1 host" if number == 1 else f"each of {number} hosts" for words, number in gpus.items()}
-        yield "gpus", _some(f"{words} on {where}" for words, where in hosts_of.items())
+        hosts_of = {
+            words: f"1 {host}" if number == 1 else f"each of {number} {host}s" for words, number in gpus.items()
+        }
+        yield "gpus", _some(f"{words} {on} {where}" for words, where in hosts_of.items())
     yield from _software(session)
     yield "date", _date(session)
 

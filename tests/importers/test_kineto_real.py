@@ -182,6 +182,8 @@ def test_ranks_that_share_no_collective_stay_apart_with_the_reason(files: dict[s
     assert "126 of 128 ranks are not among the files" in told.out
     first = cli("summary", files["hta_sampled_rank-0"], files["hta_sampled_rank-1"])
     assert first.out.startswith("2 ranks; ")  # nothing says on how many machines they ran
+    shown = cli("info", files["hta_sampled_rank-0"], files["hta_sampled_rank-1"], "--only", "job")
+    assert "2 ranks in 2 files (" in shown.out
 
 
 def test_gpus_are_described(files: dict[str, Path]) -> None:

@@ -21,6 +21,7 @@ BENCHMARKS = (
     "scale",
     "ranks",
     "questions",
+    "many",
     "cluster",
     "recorder",
     "summary",

@@ -1,4 +1,4 @@
-"""The first question and the second: whole commands against a bare scan, with what is kept, and on many ranks.
+"""The first question and the second: whole commands against a bare scan, and with kept facts.
 
 A bare scan is a `SELECT` of the columns that the first screen reads, of all tables of events, on all cores.
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import rocpd
 from benchmarks.against import ROOT, checked_out, run_of
-from benchmarks.measure import Cost, cost, job, medians, scaled
+from benchmarks.measure import cost, job, medians, scaled
 from benchmarks.ranks import BEFORE
 from benchmarks.summary import scan
 from rocpd.federate.limits import usable_cores
@@ -42,7 +42,7 @@ def run() -> None:
     print(f"bare scan of {RANKS} ranks of {EVENTS:,} events: {bare:.2f} s")
     with checked_out(BEFORE) as old:
         for name, bar in (("", 1.3), *((name, 1.0) for name in SINGLE)):
-            words = [*_summary(name), folder, "--index", "off"]
+            words = [*words_of(name), folder, "--index", "off"]
             taken = medians({str(tree): partial(run_of, tree, words) for tree in (old, ROOT)}, 3)
             before, now = taken.values()
             print(
@@ -51,10 +51,10 @@ def run() -> None:
                 flush=True,
             )
     _ask_again(folder)
-    _many_ranks()
 
 
-def _summary(name: str) -> tuple[str, ...]:
+def words_of(name: str) -> tuple[str, ...]:
+    """Return the words of an analysis; without a name, of the first screen."""
     return ("summary", name, "--no-pager") if name else ("summary", "--no-pager")
 
 
@@ -71,7 +71,7 @@ def _ask_again(folder: str) -> None:
     names = ("", *SUMMARIES)
     for name in names[: max(2, scaled(len(names)))]:
         with tempfile.TemporaryDirectory() as kept:
-            words, at = _summary(name), Path(kept)
+            words, at = words_of(name), Path(kept)
             try:
                 first, again = (cost(*words, folder, folder=at, looks=False).wall for _ in range(2))
                 alone = min(cost(*words, small, looks=False).wall for _ in range(2))
@@ -82,22 +82,3 @@ def _ask_again(folder: str) -> None:
         print(
             f"{name or 'first screen':20} {first:8.2f} {again:8.2f} {alone:8.2f} {ratio:16.2f} (bar: {bar})", flush=True
         )
-
-
-def _many_ranks() -> None:
-    """Print time and memory of the first screen, and of the report, of many ranks."""
-    few, many, heavy = (str(job(*size)[0].parent) for size in ((1000, 100), (10_000, 100), (1024, 10_000)))
-    taken = cost(*_summary(""), heavy)
-    print(f"first screen of 1,024 ranks of 10,000 events: {_shown(taken)} (bars: 60 s, 600 MB)", flush=True)
-    with tempfile.TemporaryDirectory() as out:
-        report = ("report", "--force", "-o", str(Path(out, "report.html")))
-        for name, words in (("first screen", _summary("")), ("report", report)):
-            less, more = cost(*words, few), cost(*words, many)
-            print(f"{name} of 1,000 ranks of 100 events: {_shown(less)}")
-            print(
-                f"{name} of 10,000: {_shown(more)}: {more.memory / less.memory:.2f} x the memory (bar: 1.5)", flush=True
-            )
-
-
-def _shown(taken: Cost) -> str:
-    return f"{taken.wall:.0f} s, {taken.cpu:.0f} s CPU, {taken.memory:.0f} MB"

@@ -218,6 +218,7 @@ class RankAnswers(Iterator[tuple[Rank, Answer]], Generic[Answer]):
         self._work = work
         self._answers = self._read()
         self._add_up: Callable[[Sequence[Answer]], Answer] | None = None
+        self._levels: list[int] = []  # of each known answer, how often it was added up
         self._then: Callable[[Sequence[tuple[Rank, Answer]]], None] | None = None
 
     def __next__(self) -> tuple[Rank, Answer]:
@@ -241,14 +242,21 @@ class RankAnswers(Iterator[tuple[Rank, Answer]], Generic[Answer]):
         return self
 
     def take(self, rank: Rank, answer: tuple[Answer, Counter[str]] | Exception) -> None:
-        """Take the answer of the next rank, read together with other analyses."""
+        """Take the answer of the next rank, read together with other analyses.
+
+        As many answers as are held are added up, then as many such sums: each answer is added a few times, however
+        many there are.
+        """
         self.known = known = self.known or []
         known.append((rank, answer))
-        if self._add_up and len(known) >= _HELD:
-            answered = [each for _, each in known if not isinstance(each, Exception)]
-            if len(answered) == len(known):
-                left_out = sum((counts for _, counts in answered), Counter[str]())
-                known[:] = [(known[0][0], (self._add_up([each for each, _ in answered]), left_out))]
+        self._levels.append(0)
+        while self._add_up and len(known) >= _HELD and self._levels[-_HELD] == self._levels[-1]:
+            answered = [each for _, each in known[-_HELD:] if not isinstance(each, Exception)]
+            if len(answered) < _HELD:
+                break
+            left_out = sum((counts for _, counts in answered), Counter[str]())
+            known[-_HELD:] = [(known[-_HELD][0], (self._add_up([each for each, _ in answered]), left_out))]
+            self._levels[-_HELD:] = [self._levels[-1] + 1]
 
     def read(self) -> None:
         """Note that all ranks have been read, and call the function given to `then`."""
@@ -282,7 +290,7 @@ class RankAnswers(Iterator[tuple[Rank, Answer]], Generic[Answer]):
 
 
 _HELD = 32
-"""Number of answers that are held before they are added up."""
+"""Number of answers, or of equally large sums, that are held before they are added up."""
 
 
 def _let_go(answers: list[Answer]) -> Iterator[Answer]:

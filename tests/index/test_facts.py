@@ -276,7 +276,7 @@ DEFINITIONS = {
     "blamed 18": "3c37ef6b5fee",
     "budget 3": "bb3f09024fdd",
     "busy 1": "15a0ea5b27c3",
-    "call trees 3": "ec970e762b08",
+    "call trees 3": "ebdc6d33ba66",
     "callers 2": "abf749017db0",
     "channels 2": "f3de2829168a",
     "checked 4": "d6e205a72689",

@@ -84,7 +84,7 @@ def test_threads_and_ranks(open_job: OpenJob) -> None:
 
 
 def test_steps_and_calls_are_one_row(open_job: OpenJob) -> None:
-    """Markers differ in the number of the step: a name that stands for one text is that text."""
+    """Markers differ in a number that follows the steps: a name that stands for one text is that text."""
 
     def rank(number: int, steps: range) -> TraceBuilder:
         trace = TraceBuilder(number)
@@ -93,13 +93,14 @@ def test_steps_and_calls_are_one_row(open_job: OpenJob) -> None:
             trace.region("roctxRangePushA", at, at + 50, message=f"step {step}")
             trace.region("roctxRangePushA", at + 10, at + 20, message=f"step {step} of layer 7")
             trace.region("roctxRangePushA", at + 30, at + 35, message=f"aten::mm, seq = {step}")
-            trace.region("step 4", at + 60, at + 62)  # a function
+            trace.region("f4", at + 60, at + 62)
+            trace.region("roctxRangePushA", at + 70, at + 71, message="layer 7")
         return trace
 
-    inner = [(1, "step # of layer 7", 3, 30), (1, "aten::mm", 3, 15)]
-    session = open_job(rank(0, range(1, 3)), rank(1, range(2, 3)))
-    assert cells(session, "calls", "depth name calls cpu_ns") == [(0, "step #", 3, 150), *inner, (0, "step 4", 3, 6)]
-    assert ("step #", 3) in cells(session, "functions", "name calls")
+    inner, after = [(1, "step # of layer #", 4, 40), (1, "aten::mm", 4, 20)], [(0, "f4", 4, 8), (0, "layer 7", 4, 4)]
+    session = open_job(rank(0, range(1, 4)), rank(1, range(2, 3)))
+    assert cells(session, "calls", "depth name calls cpu_ns") == [(0, "step #", 4, 200), *inner, *after]
+    assert ("step 2", 2) in cells(session, "functions", "name calls")
     second = session.where(Filters(ranks="1"))
     assert cells(second, "calls", "name")[:2] == ["step 2", "step 2 of layer 7"]
 

@@ -30,10 +30,8 @@ STEP_MARKER = (
 _CALL = re.compile(r"(?s), (?:seq|op_id) = \d.*")
 """The text that PyTorch's `emit_nvtx` adds to each name: the number of the call, and more with `record_shapes`."""
 
-_STEP_NUMBER = re.compile(r"(?i)((?:step|iteration|iter|cycle|batch|epoch)[\s_#:=.-]*?)#?\d+")
 _EPOCH = re.compile(r"(?i)epoch")
 _DIGITS = re.compile(r"\d+")
-_NUMBER = re.compile(r"#?\d+")
 
 
 def is_step(pattern: str) -> re.Pattern[str]:
@@ -71,20 +69,9 @@ def folded(text: str) -> str:
     return _DIGITS.sub("#", _CALL.sub("", text))
 
 
-@functools.lru_cache(maxsize=1 << 14)
-def of_all_steps(text: str, pattern: re.Pattern[str]) -> str:
-    """Return the text of a marker with # for the number of a step or call, the same for what each step does.
-
-    >>> texts = "ProfilerStep#16", "begin of step 7", "step 7 layer 2", "layer 2", "aten::mm, seq = 7", "tick 8"
-    >>> [of_all_steps(text, re.compile("tick")) for text in texts]
-    ['ProfilerStep#', 'begin of step #', 'step # layer 2', 'layer 2', 'aten::mm', 'tick #']
-
-    Args:
-        text: text of a marker.
-        pattern: pattern of the texts of steps; all numbers in them are numbers of steps.
-    """
-    text = _CALL.sub("", text)
-    return _NUMBER.sub("#", text) if pattern.search(text) else _STEP_NUMBER.sub(r"\1#", text)
+def without_call(text: str) -> str:
+    """Return a text without the number of the call that PyTorch adds to it."""
+    return _CALL.sub("", text)
 
 
 def find_steps(ranges: Sequence[MarkerRange], pattern: re.Pattern[str]) -> list[MarkedStep]:

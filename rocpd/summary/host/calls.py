@@ -6,8 +6,10 @@ GPU time of no known agent or stream. By name, a function that runs inside itsel
 
 A range is inside the latest-started range that contains all of it. So ranges that only touch are neighbours, a range
 without length belongs to the range open around it, of equal ranges the one with the lower correlation id is outside,
-and two ranges of which neither contains the other stand side by side: each keeps its own time. Markers that differ only
-in the number of their step or call have one name, with # for the number: a thousand steps are one row.
+and two ranges of which neither contains the other stand side by side: each keeps its own time.
+
+In trees, markers whose numbers follow the steps have one name, with # for the number: a thousand steps are one row.
+These differ only in numbers, and none comes twice on its thread, as `layer 2` does in each step.
 """
 
 from __future__ import annotations
@@ -27,17 +29,26 @@ from rocpd.base import NULL, Ints, Row, by_key
 from rocpd.base.texts import visible
 from rocpd.base.version import __version__
 from rocpd.chart.model import FlameFrame, Flames
-from rocpd.facts.columns import Names, different, distinct, grouped, numbered
+from rocpd.facts.columns import Names, as_text, different, distinct, grouped, numbered
 from rocpd.facts.operations import OperationNames, read_ops
 from rocpd.facts.rank import LANES, By, Key, RankReading
-from rocpd.facts.regions import RankRegions, depths, frame_of, nest_times, own_times, read_regions
+from rocpd.facts.regions import (
+    RankRegions,
+    depths,
+    frame_of,
+    nest_times,
+    own_times,
+    read_markers,
+    read_regions,
+    step_spans,
+)
 from rocpd.facts.spread import total
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import Fact
 from rocpd.schema.rules.categories import is_marker
 from rocpd.schema.rules.launch import launching_regions
 from rocpd.schema.rules.steps import folded as folded_text
-from rocpd.schema.rules.steps import is_step, of_all_steps
+from rocpd.schema.rules.steps import is_step, without_call
 from rocpd.summary.grouping import Sums, in_order, merge, nothing, order_of, percent
 from rocpd.summary.host.stacks import GPU, TIME, all_stacks, read_stacks_of
 from rocpd.summary.reading import DIVISIONS, RANK, Reading, Tables
@@ -52,7 +63,7 @@ TABLES = by_name(
         Field("node", "", "number of the row's path, from 1", True),
         Field("parent", "", "node that it runs in, NULL at the top", True),
         Field("depth", "", "how many regions are around it"),
-        Field("name", "", "function, or message of the marker with # for the number of its step or call"),
+        Field("name", "", "function or message of the marker, with # for numbers that follow the steps"),
         Field("calls", "", "regions with this path; NULL, as CPU time, on an agent or stream"),
         Field("cpu_ns", "ns", "their time, regions inside included"),
         Field("cpu_self_ns", "ns", "their time outside of regions inside"),
@@ -64,7 +75,7 @@ TABLES = by_name(
     table_of(
         "functions",
         "Calls and ranges by name; the one with most time of its own first.",
-        Field("name", "", "function, or message of the marker with # for the number of its step or call"),
+        Field("name", "", "function or message of the marker"),
         Field("calls", "", "regions of this name; NULL, as CPU time, on an agent or stream"),
         Field("cpu_ns", "ns", "their time, regions inside included; inside a region of the same name once"),
         Field("cpu_self_ns", "ns", "their time outside of regions inside"),
@@ -203,8 +214,10 @@ def _all_grown(ranks: Sequence[RankTrees]) -> RankTrees:
     names = Names()
     texts: list[str | None] = []
     trees: dict[Key, CallTree] = {}
+    forms = {name for rank in ranks for name in rank.names if name and "#" in name}
     for rank in ranks:
-        codes = names.adopt(rank.names)
+        # A rank with one step has no numbers that follow steps: it has the names of the others.
+        codes = names.adopt(form if (form := _form(name or "")) in forms else name for name in rank.names)
         _join(texts, names.texts, codes, rank.texts)
         for key, tree in rank.trees.items():
             trees.setdefault(key, CallTree()).graft(tree, codes)
@@ -226,9 +239,17 @@ def _join(
 _TREES = Fact("call trees", 3, (RankTrees, CallTree))
 
 
-def _read_trees(reading: RankReading) -> RankTrees:
-    """Return the trees of one rank: of all regions, and for each agent or stream of the regions that launched there."""
-    regions, names, texts = _without_numbers(reading, *read_regions(reading))
+def _read_trees(reading: RankReading, are_merged: bool = True) -> RankTrees:
+    """Return the trees of one rank: of all regions, and for each agent or stream of the regions that launched there.
+
+    Args:
+        reading: reads the rank.
+        are_merged: whether markers have one name in all steps.
+    """
+    regions, known = read_regions(reading)
+    names = texts = known.texts
+    if are_merged:
+        regions, names, texts = _of_all_steps(reading, regions, known)
     ops = read_ops(reading, OperationNames(), stacks=True)
     launcher = launching_regions(regions.stack, regions.start, regions.end, ops.stack)
     lane = np.where(launcher >= 0, ops.lane(reading.options.by), NULL)
@@ -249,19 +270,34 @@ def _read_trees(reading: RankReading) -> RankTrees:
     return RankTrees(names, texts, trees, len(ops), int((launcher < 0).sum()))
 
 
-def _without_numbers(
+def _form(text: str) -> str:
+    return folded_text(text).replace("##", "#")  # ProfilerStep#16
+
+
+def _of_all_steps(
     reading: RankReading, regions: RankRegions, names: Names
 ) -> tuple[RankRegions, list[str | None], list[str | None]]:
     """Return regions whose markers have one name in all steps; these names, and the texts as in `RankTrees`."""
-    pattern, of_steps = is_step(reading.options.step_marker), Names()
+    forms, merged, shown = _forms_of_steps(reading), Names(), list[str | None]()
     markers = regions.name[np.array([is_marker(text or "") for text in names.texts], bool)[regions.category]]
     texts = [*names.texts]
     for code in distinct(markers).tolist():
         if text := texts[code]:
-            texts[code] = of_all_steps(text, pattern)
-    codes, shown = of_steps.adopt(texts), list[str | None]()
-    _join(shown, of_steps.texts, codes, names.texts)
-    return regions._replace(name=np.array(codes, np.int64)[regions.name]), of_steps.texts, shown
+            texts[code] = form if (form := _form(text)) in forms else without_call(text)
+    codes = merged.adopt(texts)
+    _join(shown, merged.texts, codes, names.texts)
+    return regions._replace(name=np.array(codes, np.int64)[regions.name]), merged.texts, shown
+
+
+def _forms_of_steps(reading: RankReading) -> frozenset[str]:
+    """Return the texts of markers, with # for numbers, whose numbers follow the steps of the whole rank."""
+    if len(step_spans(reading.reader, is_step(reading.options.step_marker))) < 2:
+        return frozenset()
+    markers = read_markers(reading.reader.whole())
+    texts = (without_call(as_text(text) or "") for text in markers.texts[0])
+    times = Counter(zip(markers.numbers[1].tolist(), texts, strict=True))
+    often = {_form(text) for (_, text), number in times.items() if number > 1}
+    return frozenset(_form(text) for _, text in times) - often
 
 
 def _grown(reading: RankReading, regions: RankRegions, gpu: Ints) -> tuple[dict[Key, CallTree], Ints]:
@@ -326,7 +362,8 @@ def functions(reading: Reading, name: str = "functions") -> Tables:
     Raises:
         RocpdError: there are no regions.
     """
-    yield (answers := reading.each(_read_trees, _TREES).adding(_all_grown))
+    work = partial(_read_trees, are_merged=False)
+    yield (answers := reading.each(work, _TREES, False).adding(_all_grown))
     _, names, trees, *_ = grown(reading, answers)
     sums: dict[Key, dict[int, Sums]] = {}
     lanes: dict[Key, bool] = {}

@@ -53,7 +53,7 @@ from rocpd.federate.select.align import Shift
 from rocpd.schema.rules.categories import domain_of, is_marker
 from rocpd.schema.rules.events import valid_start, valid_times
 from rocpd.schema.rules.launch import launching_regions
-from rocpd.schema.rules.steps import MarkedStep, MarkerRange, find_steps, folded, step_times
+from rocpd.schema.rules.steps import MarkedStep, MarkerRange, find_steps, folded, step_times, without_call
 
 
 @frozen
@@ -364,6 +364,25 @@ def step_spans(reader: RankReader, pattern: re.Pattern[str]) -> Steps:
     """Return the steps of a rank in its whole trace; faster than `read_steps` where nothing else is needed."""
     _, ranges = marker_ranges(reader.whole(), functools.cache(pattern.search))
     return step_times(ranges, pattern)
+
+
+def form_of(text: str) -> str:
+    """Return the text of a marker with # for numbers: `ProfilerStep#` of `ProfilerStep#16`."""
+    return folded(text).replace("##", "#")
+
+
+def forms_of_steps(reader: RankReader, pattern: re.Pattern[str]) -> frozenset[str]:
+    """Return the forms of markers whose numbers follow the steps of the rank: no text of them comes twice on a thread.
+
+    Nothing of a rank with fewer than two steps.
+    """
+    if len(step_spans(reader, pattern)) < 2:
+        return frozenset()
+    markers = read_markers(reader.whole())
+    texts = (without_call(as_text(text) or "") for text in markers.texts[0])
+    times = Counter(zip(markers.numbers[1].tolist(), texts, strict=True))
+    often = {form_of(text) for (_, text), number in times.items() if number > 1}
+    return frozenset(form_of(text) for _, text in times) - often
 
 
 class CountedStep(NamedTuple):

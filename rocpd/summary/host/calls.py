@@ -29,18 +29,18 @@ from rocpd.base import NULL, Ints, Row, by_key
 from rocpd.base.texts import visible
 from rocpd.base.version import __version__
 from rocpd.chart.model import FlameFrame, Flames
-from rocpd.facts.columns import Names, as_text, different, distinct, grouped, numbered
+from rocpd.facts.columns import Names, different, distinct, grouped, numbered
 from rocpd.facts.operations import OperationNames, read_ops
 from rocpd.facts.rank import LANES, By, Key, RankReading
 from rocpd.facts.regions import (
     RankRegions,
     depths,
+    form_of,
+    forms_of_steps,
     frame_of,
     nest_times,
     own_times,
-    read_markers,
     read_regions,
-    step_spans,
 )
 from rocpd.facts.spread import total
 from rocpd.federate.open.identify import Rank
@@ -217,7 +217,7 @@ def _all_grown(ranks: Sequence[RankTrees]) -> RankTrees:
     forms = {name for rank in ranks for name in rank.names if name and "#" in name}
     for rank in ranks:
         # A rank with one step has no numbers that follow steps: it has the names of the others.
-        codes = names.adopt(form if (form := _form(name or "")) in forms else name for name in rank.names)
+        codes = names.adopt(form if (form := form_of(name or "")) in forms else name for name in rank.names)
         _join(texts, names.texts, codes, rank.texts)
         for key, tree in rank.trees.items():
             trees.setdefault(key, CallTree()).graft(tree, codes)
@@ -270,34 +270,19 @@ def _read_trees(reading: RankReading, are_merged: bool = True) -> RankTrees:
     return RankTrees(names, texts, trees, len(ops), int((launcher < 0).sum()))
 
 
-def _form(text: str) -> str:
-    return folded_text(text).replace("##", "#")  # ProfilerStep#16
-
-
 def _of_all_steps(
     reading: RankReading, regions: RankRegions, names: Names
 ) -> tuple[RankRegions, list[str | None], list[str | None]]:
     """Return regions whose markers have one name in all steps; these names, and the texts as in `RankTrees`."""
-    forms, merged, shown = _forms_of_steps(reading), Names(), list[str | None]()
+    pattern, merged, shown = is_step(reading.options.step_marker), Names(), list[str | None]()
     markers = regions.name[np.array([is_marker(text or "") for text in names.texts], bool)[regions.category]]
-    texts = [*names.texts]
+    forms, texts = forms_of_steps(reading.reader, pattern), [*names.texts]
     for code in distinct(markers).tolist():
         if text := texts[code]:
-            texts[code] = form if (form := _form(text)) in forms else without_call(text)
+            texts[code] = form if (form := form_of(text)) in forms else without_call(text)
     codes = merged.adopt(texts)
     _join(shown, merged.texts, codes, names.texts)
     return regions._replace(name=np.array(codes, np.int64)[regions.name]), merged.texts, shown
-
-
-def _forms_of_steps(reading: RankReading) -> frozenset[str]:
-    """Return the texts of markers, with # for numbers, whose numbers follow the steps of the whole rank."""
-    if len(step_spans(reading.reader, is_step(reading.options.step_marker))) < 2:
-        return frozenset()
-    markers = read_markers(reading.reader.whole())
-    texts = (without_call(as_text(text) or "") for text in markers.texts[0])
-    times = Counter(zip(markers.numbers[1].tolist(), texts, strict=True))
-    often = {_form(text) for (_, text), number in times.items() if number > 1}
-    return frozenset(_form(text) for _, text in times) - often
 
 
 def _grown(reading: RankReading, regions: RankRegions, gpu: Ints) -> tuple[dict[Key, CallTree], Ints]:

@@ -107,7 +107,7 @@ def test_tables_are_the_same(job: list[Path], whole: list[str], name: str, read:
     of_rows = {"operations", "regions", "markers", "activities"}
     of_analyses = {"blamed", "busy", "budget", "call trees", "checked", "compared", "contexts", "counters", "graphs"}
     of_analyses |= {"idle", "kernels-of-agents", "measured", "operators", "runs", "sampled-with-kernels", "sites"}
-    of_analyses |= {"stacks", "totals"}
+    of_analyses |= {"functions", "stacks", "totals"}
     assert (of_analyses if name == "all" else of_rows) <= {fact.name for fact in read}
 
 
@@ -285,6 +285,7 @@ DEFINITIONS = {
     "contexts 1": "b96d3966a8c4",
     "copying calls 1": "f570ce07a6a6",
     "counters 1": "37198bd094bb",
+    "functions 1": "47e863f81a31",
     "graphs 1": "07a57571acfc",
     "idle 3": "52785cbb6bc0",
     "is-counted 1": "070f7d7723d9",

@@ -49,7 +49,7 @@ from rocpd.schema.rules.categories import is_marker
 from rocpd.schema.rules.launch import launching_regions
 from rocpd.schema.rules.steps import folded as folded_text
 from rocpd.schema.rules.steps import is_step, without_call
-from rocpd.summary.grouping import Sums, in_order, merge, nothing, order_of, percent
+from rocpd.summary.grouping import Sums, all_added, in_order, merge, nothing, order_of, parts_added, percent
 from rocpd.summary.host.stacks import GPU, TIME, all_stacks, read_stacks_of
 from rocpd.summary.reading import DIVISIONS, RANK, Reading, Tables
 from rocpd.summary.result import Field, Summary, by_name, table_of
@@ -185,10 +185,14 @@ def grown(reading: Reading, answers: Iterable[tuple[Rank, RankTrees]]) -> RankTr
     every = _all_grown([of_rank for _, of_rank in answers])
     if not every.trees:
         raise nothing("regions")
-    if every.unlinked:
-        launched = f"{every.unlinked} of {every.operations} operations were launched"
-        reading.session.note(f"calls: {launched} by no region of the selection")
+    _note_unlinked(reading, every.operations, every.unlinked)
     return every
+
+
+def _note_unlinked(reading: Reading, operations: int, unlinked: int) -> None:
+    if unlinked:
+        launched = f"{unlinked} of {operations} operations were launched"
+        reading.session.note(f"calls: {launched} by no region of the selection")
 
 
 class RankTrees(NamedTuple):
@@ -347,18 +351,30 @@ def functions(reading: Reading, name: str = "functions") -> Tables:
     Raises:
         RocpdError: there are no regions.
     """
-    work = partial(_read_trees, are_merged=False)
-    yield (answers := reading.each(work, _TREES, False).adding(_all_grown))
-    _, names, trees, *_ = grown(reading, answers)
-    sums: dict[Key, dict[int, Sums]] = {}
-    lanes: dict[Key, bool] = {}
-    for key, tree in trees.items():
-        merged = key[:1] if reading.by is By.RANK else key  # by rank, each thread has a tree
-        lanes[merged] = is_lane(reading, key)
-        _add(sums.setdefault(merged, {}), tree)
-    rows = [row for key, of_key in in_order(sums) for row in _function_rows(key, of_key, names, lanes[key])]
+    yield (answers := reading.each(_functions_of_rank, _SUMS).adding(parts_added))
+    sums, counts = all_added(answers, 2, "regions")
+    _note_unlinked(reading, *counts[_OPERATIONS])
+    rows = [row for key, of_key in in_order(sums) for row in _function_rows(key, of_key, is_lane(reading, key))]
     fields = (*DIVISIONS[reading.by], *TABLES["functions"].fields)
     yield Summary(replace(TABLES["functions"], name=name), fields, rows)
+
+
+_SUMS = Fact("functions", 1, (Sums,))
+_OPERATIONS = "operations"
+
+_OfNames = tuple[dict[Key, dict[str | None, Sums]], dict[str, Sums]]
+"""Sums of one rank by division and name; and of its operations the number, and that of those no region launched."""
+
+
+def _functions_of_rank(reading: RankReading) -> _OfNames:
+    names, _, trees, operations, unlinked = _read_trees(reading, are_merged=False)
+    sums: dict[Key, dict[str | None, Sums]] = {}
+    for key, tree in trees.items():
+        by_code: dict[int, Sums] = {}
+        _add(by_code, tree)
+        division = key[:1] if reading.options.by is By.RANK else key  # by rank, each thread has a tree
+        merge(sums.setdefault(division, {}), {names[code]: of_name for code, of_name in by_code.items()})
+    return sums, {_OPERATIONS: Sums((operations, unlinked))}
 
 
 def _add(sums: dict[int, Sums], tree: CallTree) -> None:
@@ -372,13 +388,13 @@ def _add(sums: dict[int, Sums], tree: CallTree) -> None:
         merge(sums, {name: Sums((calls, once[0], cpu_self, once[1], gpu_self))})
 
 
-def _function_rows(key: Key, sums: Mapping[int, Sums], texts: list[str | None], is_lane: bool) -> Iterator[Row]:
+def _function_rows(key: Key, sums: Mapping[str | None, Sums], is_lane: bool) -> Iterator[Row]:
     """Yield the rows of a division."""
     self_times = {name: of_name[4 if is_lane else 2] for name, of_name in sums.items()}
     total = sum(self_times.values())
-    for name in sorted(sums, key=lambda name: (-self_times[name], texts[name] or "")):
+    for name in sorted(sums, key=lambda name: (-self_times[name], name or "")):
         times = (None, None, None, *sums[name][3:]) if is_lane else sums[name]
-        yield (*key, texts[name], *times, percent(self_times[name], total))
+        yield (*key, name, *times, percent(self_times[name], total))
 
 
 _SCHEMA = "https://www.speedscope.app/file-format-schema.json"

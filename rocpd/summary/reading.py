@@ -244,19 +244,21 @@ class RankAnswers(Iterator[tuple[Rank, Answer]], Generic[Answer]):
     def take(self, rank: Rank, answer: tuple[Answer, Counter[str]] | Exception) -> None:
         """Take the answer of the next rank, read together with other analyses.
 
-        As many answers as are held are added up, then as many such sums: each answer is added a few times, however
-        many there are.
+        Answers are added up when enough are held, then two sums of equally many ranks: each is added a few times,
+        however many ranks there are, and few sums are held.
         """
         self.known = known = self.known or []
         known.append((rank, answer))
         self._levels.append(0)
-        while self._add_up and len(known) >= _HELD and self._levels[-_HELD] == self._levels[-1]:
-            answered = [each for _, each in known[-_HELD:] if not isinstance(each, Exception)]
-            if len(answered) < _HELD:
+        while self._add_up:
+            count = _HELD if self._levels[-1] == 0 else 2
+            last, levels = known[-count:], self._levels[-count:]
+            answered = [each for _, each in last if not isinstance(each, Exception)]
+            if len(answered) < count or levels[0] != levels[-1]:
                 break
             left_out = sum((counts for _, counts in answered), Counter[str]())
-            known[-_HELD:] = [(known[-_HELD][0], (self._add_up([each for each, _ in answered]), left_out))]
-            self._levels[-_HELD:] = [self._levels[-1] + 1]
+            known[-count:] = [(last[0][0], (self._add_up([each for each, _ in answered]), left_out))]
+            self._levels[-count:] = [levels[0] + 1]
 
     def read(self) -> None:
         """Note that all ranks have been read, and call the function given to `then`."""
@@ -290,7 +292,7 @@ class RankAnswers(Iterator[tuple[Rank, Answer]], Generic[Answer]):
 
 
 _HELD = 32
-"""Number of answers, or of equally large sums, that are held before they are added up."""
+"""Number of answers that are held before they are added up."""
 
 
 def _let_go(answers: list[Answer]) -> Iterator[Answer]:

@@ -323,9 +323,15 @@ def _read(reading: RankReading, select: str) -> tuple[RankRegions, list[str | No
     return RankRegions(*(column[order] for column in by_column)), names.texts, int((~valid).sum())
 
 
+def are_markers(regions: RankRegions, names: Names) -> Flags:
+    """Return which regions are markers, by their categories."""
+    flags: Flags = np.array([is_marker(text or "") for text in names.texts], bool)[regions.category]
+    return flags
+
+
 def marked_threads(regions: RankRegions, names: Names, threads: Ints) -> dict[int, Course]:
     """Return thread -> message number of its innermost marker at any time, `NULL` outside of markers."""
-    markers = regions.take(np.array([is_marker(text or "") for text in names.texts], bool)[regions.category])
+    markers = regions.take(are_markers(regions, names))
     of_threads = ((thread, (markers.thread == thread).nonzero()[0]) for thread in distinct(threads).tolist())
     return {thread: innermost(markers.take(rows)) for thread, rows in of_threads}
 

@@ -34,6 +34,7 @@ from rocpd.facts.operations import OperationNames, read_ops
 from rocpd.facts.rank import LANES, By, Key, RankReading
 from rocpd.facts.regions import (
     RankRegions,
+    are_markers,
     depths,
     form_of,
     forms_of_steps,
@@ -45,7 +46,6 @@ from rocpd.facts.regions import (
 from rocpd.facts.spread import total
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import Fact
-from rocpd.schema.rules.categories import is_marker
 from rocpd.schema.rules.launch import launching_regions
 from rocpd.schema.rules.steps import folded as folded_text
 from rocpd.schema.rules.steps import is_step, without_call
@@ -243,17 +243,17 @@ def _join(
 _TREES = Fact("call trees", 3, (RankTrees, CallTree))
 
 
-def _read_trees(reading: RankReading, are_merged: bool = True) -> RankTrees:
-    """Return the trees of one rank: of all regions, and for each agent or stream of the regions that launched there.
+def _read_trees(reading: RankReading) -> RankTrees:
+    """Return the trees of one rank, in which markers have one name in all steps."""
+    regions, names, texts = _of_all_steps(reading, *read_regions(reading))
+    return RankTrees(names, texts, *_trees_of(reading, regions))
 
-    Args:
-        reading: reads the rank.
-        are_merged: whether markers have one name in all steps.
+
+def _trees_of(reading: RankReading, regions: RankRegions) -> tuple[dict[Key, CallTree], int, int]:
+    """Return the trees of regions, and for each agent or stream that of the regions that launched there.
+
+    Also the number of operations, and of those that none of the regions launched.
     """
-    regions, known = read_regions(reading)
-    names = texts = known.texts
-    if are_merged:
-        regions, names, texts = _of_all_steps(reading, regions, known)
     ops = read_ops(reading, OperationNames(), stacks=True)
     launcher = launching_regions(regions.stack, regions.start, regions.end, ops.stack)
     lane = np.where(launcher >= 0, ops.lane(reading.options.by), NULL)
@@ -271,7 +271,7 @@ def _read_trees(reading: RankReading, are_merged: bool = True) -> RankTrees:
                 launched[int(rows[region])] += time
             if number != NULL:
                 trees[reading.key(number)] = tree.launching(launched)
-    return RankTrees(names, texts, trees, len(ops), int((launcher < 0).sum()))
+    return trees, len(ops), int((launcher < 0).sum())
 
 
 def _of_all_steps(
@@ -279,7 +279,7 @@ def _of_all_steps(
 ) -> tuple[RankRegions, list[str | None], list[str | None]]:
     """Return regions whose markers have one name in all steps; these names, and the texts as in `RankTrees`."""
     pattern, merged, shown = is_step(reading.options.step_marker), Names(), list[str | None]()
-    markers = regions.name[np.array([is_marker(text or "") for text in names.texts], bool)[regions.category]]
+    markers = regions.name[are_markers(regions, names)]
     forms, texts = forms_of_steps(reading.reader, pattern), [*names.texts]
     for code in distinct(markers).tolist():
         if text := texts[code]:
@@ -367,13 +367,14 @@ _OfNames = tuple[dict[Key, dict[str | None, Sums]], dict[str, Sums]]
 
 
 def _functions_of_rank(reading: RankReading) -> _OfNames:
-    names, _, trees, operations, unlinked = _read_trees(reading, are_merged=False)
+    regions, names = read_regions(reading)
+    trees, operations, unlinked = _trees_of(reading, regions)
     sums: dict[Key, dict[str | None, Sums]] = {}
     for key, tree in trees.items():
         by_code: dict[int, Sums] = {}
         _add(by_code, tree)
         division = key[:1] if reading.options.by is By.RANK else key  # by rank, each thread has a tree
-        merge(sums.setdefault(division, {}), {names[code]: of_name for code, of_name in by_code.items()})
+        merge(sums, {division: {names.texts[code]: of_name for code, of_name in by_code.items()}})
     return sums, {_OPERATIONS: Sums((operations, unlinked))}
 
 

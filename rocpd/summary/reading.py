@@ -250,15 +250,18 @@ class RankAnswers(Iterator[tuple[Rank, Answer]], Generic[Answer]):
         self.known = known = self.known or []
         known.append((rank, answer))
         self._levels.append(0)
+        levels = self._levels
         while self._add_up:
-            count = _HELD if self._levels[-1] == 0 else 2
-            last, levels = known[-count:], self._levels[-count:]
+            count = 2 if levels[-1] else _HELD
+            if levels[-count:] != [levels[-1]] * count:
+                break
+            last = known[-count:]
             answered = [each for _, each in last if not isinstance(each, Exception)]
-            if len(answered) < count or levels[0] != levels[-1]:
+            if len(answered) < count:
                 break
             left_out = sum((counts for _, counts in answered), Counter[str]())
             known[-count:] = [(last[0][0], (self._add_up([each for each, _ in answered]), left_out))]
-            self._levels[-count:] = [levels[0] + 1]
+            levels[-count:] = [levels[-1] + 1]
 
     def read(self) -> None:
         """Note that all ranks have been read, and call the function given to `then`."""

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from rocpd.base import amount, by_key, frozen
-from rocpd.replay.causes import WELL_MATCHED, Blame
+from rocpd.replay.causes import Blame
 from rocpd.replay.changes import Change
+from rocpd.replay.job import WELL_MATCHED
 from rocpd.table.human import readable
 
 VERSION = 1

@@ -21,7 +21,7 @@ from rocpd.facts.communication.collectives import listed
 from rocpd.facts.timeline import COMPUTE, COPIES, owned
 from rocpd.facts.units import LEAST_STEPS, slow_beyond
 from rocpd.replay import trend
-from rocpd.replay.causes import OF_COMPUTE, OF_HOST, PARTS, STALLS, WELL_MATCHED, Blame, Cause, CauseKind, together
+from rocpd.replay.causes import OF_COMPUTE, OF_HOST, PARTS, STALLS, Blame, Cause, CauseKind, together
 from rocpd.replay.chance import LEAST_TO_TELL, LIKELY, chance_among, chance_of
 from rocpd.replay.denied import Denied, denied
 from rocpd.replay.excess import Excess, are_alike
@@ -199,7 +199,7 @@ class Blaming:
         def regains(rank: int) -> float:
             return self._regained(self._without(Candidate(CauseKind.RANK, (rank,), ""))) / self.step_ns
 
-        return denied(self.job, self._meets, longer, self.step_ns, regains, self.job.matched >= WELL_MATCHED)
+        return denied(self.job, self._meets, longer, self.step_ns, regains)
 
     def late_beside(self, ranks: Sequence[int]) -> list[Candidate]:
         """Return the hosts that are late as a whole, except those of the given ranks.

@@ -9,9 +9,7 @@ from dataclasses import field, replace
 from rocpd.base import frozen
 from rocpd.replay.chance import LIKELY
 from rocpd.replay.denied import Denied
-
-MATCHED_AT_LEAST, WELL_MATCHED = 0.5, 0.9
-"""Shares of matched communication below which waits for others are unknown, and below which costs may be higher."""
+from rocpd.replay.job import MATCHED_AT_LEAST
 
 STALLS = 0.5  # share of a cause's excess: with more of it in stalls, these steps are the ones to look at
 _PERHAPS = 0.1  # chance above which a cause is not said to last

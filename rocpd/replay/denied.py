@@ -8,7 +8,7 @@ import numpy as np
 
 from rocpd.base import Ints, frozen, percent_text
 from rocpd.facts.columns import numbered
-from rocpd.replay.job import JobGraph
+from rocpd.replay.job import WELL_MATCHED, JobGraph
 
 _LEAST = 0.03  # share of a step by which a rank that ought to be a cause computes longer
 _TRIED = 6  # ranks, those that compute longest first
@@ -51,7 +51,6 @@ def denied(
     longer: Mapping[int, Sequence[float]],
     step_ns: float,
     regains: Callable[[int], float],
-    is_well_matched: bool,
 ) -> Denied | None:
     """Return the longest-computing rank that is no cause, but is waited for most or would cost much; else None.
 
@@ -63,7 +62,6 @@ def denied(
         longer: rank that is no cause -> its extra time of computing per step [ns], and the share that this is.
         step_ns: length of a step [ns].
         regains: returns the share of a step that the replay without a rank saves.
-        is_well_matched: whether the partners of nearly all communication are known.
     """
     came, meet = meets
     waits = job.points.time[meet] - job.points.time[came]
@@ -76,7 +74,7 @@ def denied(
         (more, share), waiting = longer[rank], for_ranks.get(rank, 0.0) / float(waits.sum())
         if more >= _LEAST * step_ns and (waiting >= _FOR_ONE or len(longer) == len(job.steps)):
             regained = regains(rank)
-            is_little = is_well_matched and _LINKED * more <= regained * step_ns < _REGAINED * step_ns
+            is_little = job.matched >= WELL_MATCHED and _LINKED * more <= regained * step_ns < _REGAINED * step_ns
             if (waiting >= _FOR_ONE and not is_little) or regained >= _LEAST:
                 return Denied(rank, share, waiting, regained if regained >= _REGAINED else 0.0)
     return None

@@ -53,6 +53,9 @@ from rocpd.replay.times import times_of
 from rocpd.schema.rules.kernel_categories import Categories, load
 from rocpd.schema.rules.steps import STEP_MARKER, is_step
 
+MATCHED_AT_LEAST, WELL_MATCHED = 0.5, 0.9
+"""Shares of matched communication below which waits for others are unknown, and below which costs may be higher."""
+
 _MANY, _LARGE = 6_000_000, 1 << 20  # from so many points on, freed columns of so many bytes go back to the system
 _FEW = 128  # ranks after which memory is given back; with more, the processes that read them are stopped meanwhile
 _SOME = 1 << 18  # points from which on the free memory between columns is worth giving back

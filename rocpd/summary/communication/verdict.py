@@ -20,10 +20,10 @@ from rocpd.facts.communication.matching import Clocks
 from rocpd.facts.communication.members import arrivals
 from rocpd.facts.regions import RankSteps
 from rocpd.facts.short_names import kernel_name
-from rocpd.replay.causes import OF_COMPUTE, OF_COPIES, OF_HOST, OF_LINKS, STALLS, WELL_MATCHED, Blame, Cause, CauseKind
+from rocpd.replay.causes import OF_COMPUTE, OF_COPIES, OF_HOST, OF_LINKS, STALLS, Blame, Cause, CauseKind
 from rocpd.replay.chance import CERTAIN, LIKELY
 from rocpd.replay.changes import of_cause
-from rocpd.replay.job import JobGraph
+from rocpd.replay.job import WELL_MATCHED, JobGraph
 from rocpd.replay.whatif import Replays
 from rocpd.schema.rules.steps import folded
 from rocpd.summary.findings import Confidence, Finding, Verdict

@@ -1,6 +1,7 @@
 #include "lifecycle.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -76,7 +77,15 @@ void lock_all(Writer* writer) {
     g_held = writer;
 }
 
+// Signals that the thread had blocked before fork().
+thread_local sigset_t t_blocked;
+
+// Takes no signal until the locks are given back: the handler of one that ends the process waits for the writer, which
+// waits for these locks.
 void before_fork() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &t_blocked);
     for (;;) {
         lock_all(current_writer());
         if (service().writer == g_held) return;
@@ -84,7 +93,10 @@ void before_fork() {
     }
 }
 
-void after_fork_in_parent() { unlock_all(); }
+void after_fork_in_parent() {
+    unlock_all();
+    pthread_sigmask(SIG_SETMASK, &t_blocked, nullptr);
+}
 
 // The child starts without writer and buffers, with the texts and registrations of its parent, and gets its own file.
 void after_fork_in_child() {
@@ -102,6 +114,7 @@ void after_fork_in_child() {
     live::forget();
     forget_control();
     forget_sampling();
+    pthread_sigmask(SIG_SETMASK, &t_blocked, nullptr);
     start_sampling();
 }
 

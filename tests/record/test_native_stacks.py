@@ -423,6 +423,41 @@ def test_signals_forks_and_kills(built: Build, compiled: dict[str, Path], tmp_pa
             check_sound(file)
 
 
+_EARLY = """
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+static void ask_to_end(void) { kill(getpid(), SIGTERM); }
+__attribute__((constructor)) static void register_first(void) { pthread_atfork(ask_to_end, 0, 0); }
+"""
+_FORKS = """
+#include <dlfcn.h>
+#include <unistd.h>
+
+int main(void) {
+    ((int (*)(const char*))dlsym(RTLD_DEFAULT, "roctxRangePushA"))("before");
+    ((int (*)(void))dlsym(RTLD_DEFAULT, "roctxRangePop"))();
+    if (fork() == 0) _exit(0);
+    for (;;) pause();
+}
+"""
+
+
+def test_a_signal_within_fork_waits_for_its_end(built: Build, tmp_path: Path) -> None:
+    """The recorder holds what its writer needs during fork(): a handler that waits there loses the last events."""
+    # What registers first runs last before fork(): after the recorder has taken its locks.
+    first = ("-shared", "-fPIC", "-Wl,-z,initfirst")
+    for name, text, options in (("early.so", _EARLY, first), ("forks", _FORKS, ("-ldl",))):
+        (tmp_path / f"{name}.c").write_text(text)
+        subprocess.run(["cc", f"{name}.c", "-o", name, *options], cwd=tmp_path, check=True)
+    libraries = f"{built.lib / 'librocpd-roctx.so'} {tmp_path / 'early.so'}"
+    env = environment(tmp_path / "out", LD_PRELOAD=libraries, ROCPD_FLUSH_MS="100000")
+    done = subprocess.run([str(tmp_path / "forks")], env=env, capture_output=True, timeout=PATIENCE)
+    assert (done.returncode, done.stderr) == (-signal.SIGTERM, b"")
+    assert rows(only(tmp_path / "out"), "SELECT count(*) FROM rocpd_region") == [(1,)]
+
+
 def test_a_program_that_takes_all_signals_goes_on(built: Build, compiled: dict[str, Path], tmp_path: Path) -> None:
     (tmp_path / "takes.c").write_text(
         "#include <signal.h>\n#include <unistd.h>\nint main(void) {"

@@ -18,7 +18,7 @@ from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import Fact
 from rocpd.index.entries import cannot_index, is_still, state_of
 
-LAYOUT = 3
+LAYOUT = 4
 """Part of the name of every file: raise it when the format of facts changes."""
 
 _MOST = 0.12  # share of a file's size that its facts may take; with its index 15 %

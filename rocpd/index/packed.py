@@ -11,7 +11,7 @@ import enum
 import json
 import zlib
 from collections.abc import Callable, Sequence
-from itertools import compress
+from itertools import compress, pairwise
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ _PLAIN = (type(None), bool, int, float, str)
 _MANY = 16
 _SAMPLE = 2048  # bytes
 _UNSIGNED = (np.uint8, np.uint16, np.uint32)
+_OF_INTS = {(np.dtype(np.int64), 1)}
 
 
 def packed(fact: Fact, value: object) -> bytes:
@@ -103,7 +104,7 @@ class _Writing:
         raise TypeError(f"{kind.__qualname__} in a fact")
 
     def _listed(self, values: Sequence[Any]) -> list[Any]:
-        """Return values as JSON: many of one type as columns, texts and numbers unchanged, others part by part."""
+        """Return values as JSON: many of one type by columns, texts and numbers unchanged, others part by part."""
         kinds = set(map(type, values))
         if len(values) >= _MANY and len(kinds) == 1:
             (kind,) = kinds
@@ -112,8 +113,13 @@ class _Writing:
             if kind is str and len(different := dict.fromkeys(values)) < len(values) // 2:
                 codes = dict(zip(different, range(len(different)), strict=True))
                 return ["texts", list(different), self._column(np.array([codes[each] for each in values], np.int64))]
-            if kind in self._types and hasattr(kind, "_fields"):
-                return ["rows", self._types[kind], [self._listed(each) for each in zip(*values, strict=True)]]
+            if kind in self._types and (rows := list(map(_fields, values))) and len(set(map(len, rows))) == 1:
+                return ["rows", self._types[kind], list(map(self._listed, zip(*rows, strict=True)))]
+            if kind is tuple and values[0] and len(set(map(len, values))) == 1:
+                return ["tuples", list(map(self._listed, zip(*values, strict=True)))]
+            if kind is np.ndarray and {(each.dtype, each.ndim) for each in values} == _OF_INTS:
+                lengths = np.array(list(map(len, values)), np.int64)
+                return ["arrays", self._column(lengths), self._column(np.concatenate(values))]
         if kinds.issubset(_PLAIN):
             return ["plain", list(values)]
         return ["parts", [self.part(each) for each in values]]
@@ -221,6 +227,11 @@ class _Reading:
             values = [rest[0][code] for code in self._columns[rest[1]].tolist()]
         elif how == "rows":
             values = list(map(self._types[rest[0]], *map(self._listed, rest[1])))
+        elif how == "tuples":
+            values = list(zip(*map(self._listed, rest[0]), strict=True))
+        elif how == "arrays":
+            edges = np.cumsum(self._columns[rest[0]]).tolist()
+            values = [self._columns[rest[1]][low:high] for low, high in pairwise([0, *edges])]
         else:
             values = rest[0] if how == "plain" else [self.part(each) for each in rest[0]]
         return values

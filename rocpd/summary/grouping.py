@@ -148,12 +148,9 @@ def most_first(sums: Mapping[What, Value], size: Callable[[Value], float]) -> li
     return sorted(sums.items(), key=order)
 
 
-def order_of(key: Sequence[object]) -> tuple[tuple[bool, str, int, str], ...]:
+def order_of(key: Sequence[object]) -> tuple[tuple[Any, ...], ...]:
     """Return the sort key of numbers, texts and NULL: numbers by size, then texts by letters, then NULL."""
-    return tuple(
-        (value is None, "n" if isinstance(value, int) else "t", value if isinstance(value, int) else 0, str(value))
-        for value in key
-    )
+    return tuple((0, value) if isinstance(value, int) else (2,) if value is None else (1, str(value)) for value in key)
 
 
 def percent(part: float, whole: float) -> float | None:

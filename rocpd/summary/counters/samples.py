@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import partial
+from operator import itemgetter
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -27,7 +28,7 @@ from rocpd.facts.timeline import Union, covered, union
 from rocpd.facts.units import RankTime, of_steps
 from rocpd.federate.run.rank_reader import Fact
 from rocpd.schema.rules.steps import is_step, step_times
-from rocpd.summary.grouping import Sums, add, added, in_order, most_first, nothing, order_of, rows_of, together
+from rocpd.summary.grouping import Sums, add, added, in_order, most_first, nothing, rows_of, together
 from rocpd.summary.reading import AGENT, RANK, Reading, Tables
 from rocpd.summary.result import Field, Summary, by_name, table_of
 
@@ -178,13 +179,13 @@ def samples(reading: Reading) -> Tables:
         raise nothing("samples")
     rows = [(*key, *_statistics(series)) for key, series in in_order(values)]
     yield Summary.whole(TABLES["samples"], rows)
-    in_steps = [
+    in_steps = [  # by counter, which stays the order within a step
         (step, *key, mean, mean * held / 1e9 if key[3] == "W" else None, percent)
         for key, series in in_order(values)
         for step, (mean, held, percent) in series.in_steps.items()
     ]
     if in_steps:
-        yield Summary.whole(TABLES["step-samples"], sorted(in_steps, key=order_of))
+        yield Summary.whole(TABLES["step-samples"], sorted(in_steps, key=itemgetter(0)))
 
 
 def _statistics(series: _Series) -> Row:

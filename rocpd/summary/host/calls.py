@@ -371,22 +371,29 @@ def _functions_of_rank(reading: RankReading) -> _OfNames:
     trees, operations, unlinked = _trees_of(reading, regions)
     sums: dict[Key, dict[str | None, Sums]] = {}
     for key, tree in trees.items():
-        by_code: dict[int, Sums] = {}
-        _add(by_code, tree)
         division = key[:1] if reading.options.by is By.RANK else key  # by rank, each thread has a tree
-        merge(sums, {division: {names.texts[code]: of_name for code, of_name in by_code.items()}})
+        merge(sums, {division: {names.texts[code]: of_name for code, of_name in _by_name(tree).items()}})
     return sums, {_OPERATIONS: Sums((operations, unlinked))}
 
 
-def _add(sums: dict[int, Sums], tree: CallTree) -> None:
-    """Add the paths of a tree to the sums of their names: calls, then times on the CPU, then on the GPU [ns]."""
-    inside: list[frozenset[int]] = []  # names of a row and of the rows above it
-    rows = zip(tree.paths, tree.sums, tree.inclusive_gpu(), strict=True)
-    for (above, name), (calls, cpu, cpu_self, gpu_self), gpu in rows:
-        around = inside[above] if above >= 0 else frozenset()
-        inside.append(around | {name})
-        once = (0, 0) if name in around else (cpu, gpu)
-        merge(sums, {name: Sums((calls, once[0], cpu_self, once[1], gpu_self))})
+def _by_name(tree: CallTree) -> dict[int, Sums]:
+    """Return the sums of the paths of a tree by name: calls, then times on the CPU, then on the GPU [ns]."""
+    if not tree.paths:
+        return {}
+    above, name = np.array([*tree.paths], np.int64).T
+    calls, cpu, cpu_self, gpu_self = np.array(tree.sums).T
+    is_inside = np.zeros(len(name), bool)  # of a row above it with the same name
+    outer = above
+    while (outer >= 0).any():
+        is_inside |= (outer >= 0) & (name[outer] == name)
+        outer = np.where(outer >= 0, above[outer], -1)
+    names, which = different(name)
+    gpu = np.array(tree.inclusive_gpu())
+    sums = np.zeros((5, len(names)), np.result_type(cpu, gpu))
+    columns = (calls, np.where(is_inside, 0, cpu), cpu_self, np.where(is_inside, 0, gpu), gpu_self)
+    for of_names, values in zip(sums, columns, strict=True):
+        np.add.at(of_names, which, values)
+    return dict(zip(names.tolist(), map(Sums, zip(*sums.tolist(), strict=True)), strict=True))
 
 
 def _function_rows(key: Key, sums: Mapping[str | None, Sums], is_lane: bool) -> Iterator[Row]:

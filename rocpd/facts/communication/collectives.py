@@ -45,6 +45,7 @@ _MOST_APART = 0.5  # of the time in a collective: kernels that end further apart
 _LEAST_TO_JOIN = 5  # collectives
 _MANY, _SAMPLE = 64, 64  # with more channels, so many evenly spaced collectives are compared at first
 _UNCLEAR = 1.25  # times farther or nearer than `_FARTHER`: then all collectives are compared
+_MOST_AT_ONCE = 2048  # channels that are compared each with each: time and memory grow with the square
 
 
 @frozen
@@ -160,8 +161,9 @@ def match(
         alike.setdefault((kind, ordinal), []).append(channel)
     groups: list[Group] = []
     lost: Counter[str] = Counter()
-    by_kind = {kind: list(_groups(members, clocks)) for kind, members in alike.items()}
-    both = _readings(by_kind, nodes or clocks)
+    nodes = nodes or clocks
+    by_kind = {kind: list(_groups(members, clocks, nodes)) for kind, members in alike.items()}
+    both = _readings(by_kind, nodes)
     for key, members in alike.items():
         of_name = by_kind[key]
         if key in both:
@@ -199,15 +201,16 @@ def _readings(
     return {kind for kinds in alike.values() if len(kinds) > 1 for kind in kinds}
 
 
-def _groups(members: Sequence[Channel], clocks: Mapping[int, int]) -> Iterator[Group]:
-    """Yield the groups among channels with equally many kernels."""
+def _groups(members: Sequence[Channel], clocks: Mapping[int, int], nodes: Mapping[int, int]) -> Iterator[Group]:
+    """Yield the groups among channels with equally many kernels; arguments as for `match`."""
     size = members[0].size
     if members[0].communicator is not None:
         parts = [tuple(members)]
     elif in_rank_order := _in_rank_order(members, clocks):
         parts = in_rank_order
     else:
-        by_clock = by_key((clocks.get(member.rank, -1), member) for member in members)
+        lines = clocks if len(members) <= _MOST_AT_ONCE else nodes
+        by_clock = by_key((lines.get(member.rank, -1), member) for member in members)
         parts = _joined([_together(on_clock, size) for on_clock in by_clock.values()], size)
     yield from (part for part in parts if len(part) > 1 and (size is None or len(part) <= size) and _may_be_one(part))
 
@@ -223,7 +226,7 @@ def _in_rank_order(members: Sequence[Channel], clocks: Mapping[int, int]) -> lis
 
     They would, as a barrier has all members inside.
     """
-    groups = mesh_of(members)
+    groups = mesh_of(members) or _most_of_one(members)
     return groups if all(run_together(group, clocks) for group in groups) else []
 
 
@@ -237,6 +240,13 @@ def mesh_of(members: Sequence[Channel]) -> list[Group]:
     if set(by_number) != set(range(members[0].size or 0)) or len({len(each) for each in by_number.values()}) > 1:
         return []
     return list(zip(*(by_number[number] for number in sorted(by_number, key=lambda n: n or 0)), strict=True))
+
+
+def _most_of_one(members: Sequence[Channel]) -> list[Group]:
+    """Return the only group of a large communicator of which some ranks were not read: most numbers are there, once."""
+    numbers, size = {member.own for member in members} - {None}, members[0].size or 0
+    is_most = max(_MANY, size // 2) < len(members) < size
+    return [tuple(members)] if is_most and len(numbers) == len(members) else []
 
 
 def run_together(group: Group, clocks: Mapping[int, int]) -> bool:

@@ -1,8 +1,8 @@
 """What each test costs, and which are slow: those that `tests/slow.txt` lists, as they were measured.
 
 `python -m tests.costs` runs all tests and writes the list anew; with files of tests, it replaces the lines of those. As
-a plugin of pytest it marks the listed tests as `slow`, and measures what is run. `-m "not slow"` (`make quick`) does
-not even import a file all of whose tests are listed.
+a plugin of pytest it marks the listed tests as `slow`. `-m "not slow"` (`make quick`) does not even import a file all
+of whose tests are listed, and measures what it runs, to name what should be listed.
 
 A cost is the CPU time [s] of a test and of the processes that it started, or a twentieth of the time that it took
 where that is more: a test that waits keeps others from its worker, and on a busy machine each takes longer. The cost of
@@ -13,6 +13,7 @@ Where the first test to come fills a cache, a file is marked by hand.
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import resource
 import sys
@@ -40,6 +41,9 @@ HINT = 1.0
 
 COMPILED = "built"
 """The fixture that compiles the recorder, which takes a minute the first time: tests that use it are slow."""
+
+MEASURED = "ROCPD_TESTS_MEASURED"
+"""The environment variable that asks the workers to measure."""
 
 Costs = dict[str, float]
 
@@ -82,6 +86,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "slow: listed in tests/slow.txt")
     config.addinivalue_line("markers", "soak(times): larger in `make soak`, where a case takes so many times as long")
     config.pluginmanager.register(_Marks(config))
+    if _is_quick(config) or MEASURED in os.environ:
+        config.pluginmanager.register(_Measures())
 
 
 class _Marks:
@@ -126,59 +132,53 @@ def files_of(names: Iterable[str]) -> set[str]:
 # --- measuring, in the process that runs the test
 
 
-class Meter:
-    """Notes what was used since it was last read."""
+class _Measures:
+    """Notes in the report of each test what was used since the one before."""
 
     def __init__(self) -> None:
         self._before = self._used()
-        self.shared: Costs = {}
+        self._shared: Costs = {}
 
     @staticmethod
     def _used() -> tuple[float, float]:
         usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
         return sum(each.ru_utime + each.ru_stime for each in usages) + warm.cpu_seconds(), time.monotonic()
 
-    def read(self) -> float:
+    def _read(self) -> float:
         """Return the cost [s] since the last time."""
         (cpu, wall), (cpu_before, wall_before) = self._used(), self._before
         self._before = cpu, wall
         return max(cpu - cpu_before, (wall - wall_before) / 20)
 
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[object]) -> Generator[None, object, object]:
+        """Set aside what is made once for several tests."""
+        if fixturedef.scope == "function":
+            return (yield)
+        own = self._read()
+        result = yield
+        self._shared[_key(fixturedef)] = self._read()
+        self._shared[""] = self._shared.get("", 0.0) + own
+        return result
 
-METER = Meter()
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logstart(self) -> None:
+        self._read()
 
-
-@pytest.hookimpl(wrapper=True)
-def pytest_fixture_setup(fixturedef: pytest.FixtureDef[object]) -> Generator[None, object, object]:
-    """Set aside what is made once for several tests."""
-    if fixturedef.scope == "function":
-        return (yield)
-    own = METER.read()
-    result = yield
-    METER.shared[_key(fixturedef)] = METER.read()
-    METER.shared[""] = METER.shared.get("", 0.0) + own
-    return result
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self, item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        report = yield
+        shared, self._shared = self._shared, {}
+        report.cost = self._read() + shared.pop("", 0.0)  # type: ignore[attr-defined]
+        report.shared = shared  # type: ignore[attr-defined]
+        if report.when == "setup":
+            fixtures = getattr(item, "_fixtureinfo").name2fixturedefs.values()  # noqa: B009
+            report.uses = [_key(fixture) for (*_, fixture) in fixtures if fixture.scope != "function"]  # type: ignore[attr-defined]
+        return report
 
 
 def _key(fixture: pytest.FixtureDef[object]) -> str:
     return f"{fixture.baseid}::{fixture.argname}"
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_logstart() -> None:
-    METER.read()
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    report = yield
-    shared, METER.shared = METER.shared, {}
-    report.cost = METER.read() + shared.pop("", 0.0)  # type: ignore[attr-defined]
-    report.shared = shared  # type: ignore[attr-defined]
-    if report.when == "setup":
-        fixtures = getattr(item, "_fixtureinfo").name2fixturedefs.values()  # noqa: B009
-        report.uses = [_key(fixture) for (*_, fixture) in fixtures if fixture.scope != "function"]  # type: ignore[attr-defined]
-    return report
 
 
 # --- writing the list
@@ -235,6 +235,7 @@ def main() -> int:
     asked = parser.parse_args()
     there = [file for file in asked.files if Path(file).exists()]
     collector, code = Collector(), 0
+    os.environ[MEASURED] = "1"
     if there or not asked.files:
         code = int(pytest.main(["-q", "-n", asked.n, "--dist", "worksteal", *there], [collector]))
         if code not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):

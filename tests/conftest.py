@@ -27,7 +27,7 @@ from rocpd.base.boundary import Policy
 from rocpd.base.option import Option, options_of
 from rocpd.cli import run
 from rocpd.schema.versions import LATEST
-from tests import costs
+from tests import costs, warm
 from tests.build import TraceBuilder
 from tests.soak import sized
 
@@ -200,6 +200,7 @@ def _build_commands_once() -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Raise failures of parts, mark slow tests, let commands be interrupted: under nohup children inherit otherwise."""
+    warm.sync_nothing()
     gc.disable()  # what is imported to collect tests stays: searching it takes a second
     _only_the_finder_of_python()
     _build_commands_once()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -39,15 +40,21 @@ def _process(*start: str | Path) -> Cli:
     return run_it
 
 
-@pytest.fixture
-def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with db0.db … db3.db, which is the working directory: gemm takes 10, 20, 30, 40 ns."""
-    folder = tmp_path / "job"
-    folder.mkdir()
+@pytest.fixture(scope="session")
+def written_job(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The files of `job`, which get copies: making them takes ten times as long."""
+    folder = tmp_path_factory.mktemp("cli")
     for number in range(4):
         trace = TraceBuilder(number, pid=100 + number).kernel("gemm", 1000, 1010 + 10 * number)
         trace.region("hipLaunchKernel", 900, 950).region("roctxRangePushA", 800, 1200, message="step")
         trace.write(folder / f"db{number}.db")
+    return folder
+
+
+@pytest.fixture
+def job(written_job: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with db0.db … db3.db, which is the working directory: gemm takes 10, 20, 30, 40 ns."""
+    folder = shutil.copytree(written_job, tmp_path / "job", copy_function=shutil.copyfile)
     monkeypatch.chdir(folder)
     return folder
 

@@ -5,9 +5,6 @@ A package that is installed has the same rights as ours, without a line in `rocp
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,6 +19,7 @@ from rocpd.summary.registry import SUMMARIES
 from rocpd.table import TABLE_FORMATS
 from tests.cli.conftest import assert_one_error
 from tests.conftest import Cli, Said
+from tests.warm import BEFORE
 
 MODULE = '''
 from collections.abc import Iterator
@@ -108,7 +106,7 @@ bars = ours:write_tabs
 
 
 @pytest.fixture
-def installed(tmp_path: Path, job: Path) -> Callable[..., Said]:
+def installed(tmp_path: Path, job: Path, warm_process: Cli) -> Callable[..., Said]:
     """Run a command line where the package `ours` is installed."""
     library = tmp_path / "library"
     package = library / "ours-1.0.dist-info"
@@ -116,14 +114,11 @@ def installed(tmp_path: Path, job: Path) -> Callable[..., Said]:
     (library / "ours.py").write_text(MODULE)
     (package / "METADATA").write_text("Metadata-Version: 2.1\nName: ours\nVersion: 1.0\n")
     (package / "entry_points.txt").write_text(ENTRY_POINTS)
-    paths = os.pathsep.join([str(library), str(Path(__file__).parents[2])])
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("ROCPD_")}
+    found = f"import sys; sys.path.insert(0, {str(library)!r})"
 
     def run(*words: str, script: str = "", **more: str) -> Said:
-        command = [sys.executable, *([script] if script else ["-m", "rocpd"]), *words]
-        env = {**environment, "PYTHONPATH": paths, **more}
-        done = subprocess.run(command, cwd=job, env=env, capture_output=True, text=True, check=False)
-        return Said(done.returncode, done.stdout, done.stderr)
+        before = f"{found}; exec({script!r}); sys.exit()" if script else found
+        return warm_process(*words, environment={BEFORE: before, **more}, cwd=job)
 
     return run
 
@@ -163,8 +158,7 @@ def test_an_analysis_with_an_option_and_a_text_form(installed: Callable[..., Sai
 
 
 def test_options_of_another_package_from_python(installed: Callable[..., Said], job: Path) -> None:
-    (job / "ask.py").write_text(ASK)
-    said = installed(script="ask.py")
+    said = installed(script=ASK)
     assert said.err == ""
     assert said.out.splitlines() == [
         "[(1, 'low')] [(1, 'high')]",

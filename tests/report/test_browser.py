@@ -13,6 +13,7 @@ from rocpd.report.build import build
 from rocpd.report.model import Report
 from rocpd.report.writers.html import write_html
 from rocpd.simulator import JobOptions, simulate
+from tests.soak import sized
 
 _CONTRASTS = """() => {
     const parse = (text) => (text.match(/[\\d.]+/g) || []).map(Number);
@@ -179,8 +180,11 @@ def test_without_script_all_is_there(browser: Browser, path: Path) -> None:
     context.close()
 
 
+@pytest.mark.soak(2)
 def test_a_job_of_many_ranks_is_short(browser: Browser, tmp_path: Path) -> None:
-    simulate(JobOptions(tmp_path / "job", ranks=64, nodes=8, steps=4, seed=3, plant="straggler,slow-step,leak"))
+    simulate(
+        JobOptions(tmp_path / "job", ranks=sized(40, 64), nodes=8, steps=4, seed=3, plant="straggler,slow-step,leak")
+    )
     with rocpd.connect(tmp_path / "job") as session:
         write_html(build(session), tmp_path / "report.html")
     assert (tmp_path / "report.html").stat().st_size < 400_000

@@ -96,7 +96,7 @@ def shell_path() -> str:
 
 
 def sync_nothing() -> None:
-    """Let this process wait for no disk, some 10 ms for each output: what a loss of power leaves is nobody's to test."""
+    """Let this process wait for no disk, 10 ms for each output: no test can see what a loss of power leaves."""
     setattr(os, "fsync", lambda _: None)  # noqa: B010
 
 

@@ -5,7 +5,6 @@ Bars appear after a second: here at once, so that small jobs show them.
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import functools
 import io
@@ -38,6 +37,7 @@ from rocpd.summary import run
 from tests import warm
 from tests.build import TraceBuilder
 from tests.cli.test_process import environment
+from tests.processes import children, reads, runs
 from tests.waiting import until
 
 RANKS = 4
@@ -315,32 +315,6 @@ def test_ctrl_c_on_a_terminal_that_shows_a_bar(large: Path, tmp_path: Path) -> N
     assert (reported, last) == ("rocpd: interrupted; nothing partial is left", "")
     assert [line for line in lines if not line.startswith("rocpd: ")] == []
     assert not (tmp_path / "out").exists()
-
-
-def reads(pid: int, folder: Path) -> bool:
-    """Whether a process, or one that it started, has a file of a folder open."""
-    for member in (pid, *children(pid)):
-        try:
-            if any(str(link.readlink()).startswith(str(folder)) for link in Path(f"/proc/{member}/fd").iterdir()):
-                return True
-        except OSError:  # it has closed something meanwhile, or is gone
-            continue
-    return False
-
-
-def children(pid: int) -> list[int]:
-    children: list[int] = []
-    for path in Path(f"/proc/{pid}/task").glob("*/children"):
-        with contextlib.suppress(OSError):  # the thread that started it is gone: another one is its parent
-            children += map(int, path.read_text().split())
-    return children
-
-
-def runs(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 def test_a_bar_moves_while_one_step_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ from rocpd.convert.options import ConvertOptions
 from rocpd.federate.run.workers import Workers
 from rocpd.simulator import JobOptions, simulate
 from tests.places import small_disk
+from tests.processes import children, runs
 from tests.soak import paired, sample
 from tests.waiting import until
 
@@ -39,14 +40,6 @@ def few_events(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "job"
 
 
-def _children(pid: int) -> list[int]:
-    children: list[int] = []
-    for path in Path(f"/proc/{pid}/task").glob("*/children"):
-        with contextlib.suppress(OSError):  # the thread that started it is gone: another one is its parent
-            children += map(int, path.read_text().split())
-    return children
-
-
 @pytest.mark.soak
 @pytest.mark.parametrize(("form", "number"), sample(paired(FORMS, [signal.SIGINT, signal.SIGTERM]), 3))
 def test_a_signal_leaves_nothing(files: Path, tmp_path: Path, form: str, number: signal.Signals) -> None:
@@ -54,9 +47,9 @@ def test_a_signal_leaves_nothing(files: Path, tmp_path: Path, form: str, number:
         pytest.importorskip("otf2", reason="the otf2 wheel is not installed")
     command = [sys.executable, "-m", "rocpd", "convert", "-f", form, "-j", "2", "-d", str(tmp_path / "out"), str(files)]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
-    children: list[int] = []
-    while not (children and any((tmp_path / "out").rglob("*"))) and process.poll() is None:
-        children = _children(process.pid) or children
+    below: list[int] = []
+    while not (below and any((tmp_path / "out").rglob("*"))) and process.poll() is None:
+        below = children(process.pid) or below
         time.sleep(0.005)
     assert process.poll() is None, "it ended before the signal"
 
@@ -66,42 +59,20 @@ def test_a_signal_leaves_nothing(files: Path, tmp_path: Path, form: str, number:
     assert process.returncode == {signal.SIGINT: 130, signal.SIGTERM: 143}[number], messages
     assert "Traceback" not in messages
     assert list(tmp_path.rglob("*")) == []
-    _wait_until_gone(children)
+    until(lambda: not any(map(runs, below)), "the processes end")
 
 
 def test_a_killed_parent_leaves_no_children(files: Path, tmp_path: Path) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "rocpd",
-        "convert",
-        "-f",
-        "csv",
-        "-j",
-        "2",
-        "-d",
-        str(tmp_path / "out"),
-        str(files),
-    ]
-    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-    while not (children := _children(process.pid)):
-        assert process.poll() is None
+    words = ("convert", "-f", "csv", "-j", "2", "-d", str(tmp_path / "out"), str(files))
+    process = subprocess.Popen([sys.executable, "-m", "rocpd", *words], stderr=subprocess.DEVNULL)
+    until(lambda: children(process.pid) or process.poll() is not None, "it starts another process")
+    below = children(process.pid)
+    assert below
     time.sleep(0.3)
     process.kill()
     process.wait()
 
-    _wait_until_gone(children)
-
-
-def _wait_until_gone(pids: list[int]) -> None:
-    until(lambda: not any(map(_runs, pids)), "the processes end")
-
-
-def _runs(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
+    until(lambda: not any(map(runs, below)), "the processes end")
 
 
 @pytest.mark.soak

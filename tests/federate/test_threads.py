@@ -44,7 +44,7 @@ def interrupt_at(step):
 
 interrupts = 0
 while True:
-    faulthandler.dump_traceback_later(10, exit=True)
+    faulthandler.dump_traceback_later(900, exit=True)
     try:
         answers = interrupt_at(interrupts + 1)
         break

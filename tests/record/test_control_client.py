@@ -47,7 +47,7 @@ def listen(folder: Path) -> Iterator[Callable[..., None]]:
 
         def serve() -> None:
             with server, server.accept()[0] as link:
-                link.settimeout(20)
+                link.settimeout(PATIENCE)
                 try:
                     link.recv(100)
                     link.sendall(answer)

@@ -187,7 +187,7 @@ def test_a_fork_while_another_thread_starts_a_recorder(built: Build, tmp_path: P
         held.wait()
         child = os.fork()
         if child == 0:
-            signal.alarm(10)
+            signal.alarm(900)
             with Recorder("chosen"):
                 mark("child")
             os._exit(3)

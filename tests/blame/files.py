@@ -7,7 +7,6 @@ from __future__ import annotations
 import contextlib
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -66,7 +65,10 @@ class _File:
         self._suffix = _suffix_of(self._guid)
         self._nid, self._pid = 100 + self._node, 300 + rank.number
         self._gpu = 1 + job.shape.on_node(self._node).index(rank.number)
-        self._strings: dict[str, int] = {}
+        self._place = {"nid": self._nid, "pid": self._pid}
+        self._thread = {**self._place, "tid": self._pid}
+        self._clock = _clock(job.shape.seed, self._node)
+        self._numbers: dict[tuple[str, str], int] = {}
         self._rows: dict[str, list[dict[str, Any]]] = {}
 
     def write(self, path: Path) -> Path:
@@ -77,16 +79,17 @@ class _File:
                 self._call(call)
         for operation in self._rank.operations:
             event = self._event("KERNEL_DISPATCH", operation.stack)
-            self._add(
-                "kernel_dispatch", **self._thread, agent_id=self._gpu, kernel_id=self._kernel(operation.name),
-                dispatch_id=len(self._rows.get("kernel_dispatch", ())) + 1, queue_id=operation.stream,
-                stream_id=operation.stream, start=self._shown(operation.start), end=self._shown(operation.end),
-                private_segment_size=0, group_segment_size=0, **_SIZES, region_name_id=self._string(""), event_id=event,
-            )  # fmt: skip
+            self._add("kernel_dispatch", {
+                **self._thread, "agent_id": self._gpu, "kernel_id": self._kernel(operation.name),
+                "dispatch_id": len(self._rows.get("kernel_dispatch", ())) + 1, "queue_id": operation.stream,
+                "stream_id": operation.stream, "start": self._shown(operation.start),
+                "end": self._shown(operation.end), "private_segment_size": 0, "group_segment_size": 0, **_SIZES,
+                "region_name_id": self._string(""), "event_id": event,
+            })  # fmt: skip
         content = _empty_file().replace(_suffix_of(_GUID).encode(), self._suffix.encode())
         path.write_bytes(content.replace(_GUID.encode(), self._guid.encode()))
         connection = sqlite3.connect(path)
-        connection.execute("PRAGMA synchronous = OFF")
+        connection.executescript("PRAGMA synchronous = OFF; PRAGMA journal_mode = OFF")
         for table, rows in self._rows.items():
             names, marks = ", ".join(f'"{name}"' for name in rows[0]), ", ".join("?" * len(rows[0]))
             sql = f'INSERT INTO "rocpd_{table}{self._suffix}" ({names}) VALUES ({marks})'
@@ -99,35 +102,29 @@ class _File:
         """Say what the file is, and who wrote it."""
         said = {"schema_version": "3.0.3", "uuid": self._suffix, "guid": self._guid}
         for tag, value in said.items():
-            self._add("metadata", tag=tag, value=value)
+            self._add("metadata", {"tag": tag, "value": value})
         host = {"hostname": f"node{self._node}", "machine_id": f"machine-{self._node}", "hash": 7_000 + self._node}
-        self._add("info_node", id=self._nid, **host)
+        self._add("info_node", {"id": self._nid, **host})
         end = self._shown(self._job.ends[-1] + _AFTER)
         ranks, number = self._job.shape.ranks, self._rank.number
         environment = json.dumps({"RANK": str(number), "WORLD_SIZE": str(ranks), "OMPI_COMM_WORLD_RANK": str(number)})
         life = {"init": self._shown(0), "fini": end, "start": self._shown(0), "end": end}
         process = {"ppid": 1, "pid": self._pid, **life, "command": "python3 train.py", "environment": environment}
-        self._add("info_process", id=self._pid, nid=self._nid, **process)
-        self._add("info_thread", id=self._pid, **self._place, ppid=1, tid=self._pid, name="main")
+        self._add("info_process", {"id": self._pid, "nid": self._nid, **process})
+        self._add("info_thread", {"id": self._pid, **self._place, "ppid": 1, "tid": self._pid, "name": "main"})
         for agent, kind, name in ((0, "CPU", "EPYC"), (self._gpu, "GPU", "gfx942")):
             indices = {"absolute_index": agent, "logical_index": agent, "type_index": max(0, agent - 1)}
-            self._add("info_agent", id=agent, **self._place, type=kind, **indices, name=name, uuid=7_000 + agent)
+            what = {"type": kind, **indices, "name": name, "uuid": 7_000 + agent}
+            self._add("info_agent", {"id": agent, **self._place, **what})
         for stream in (0, *STREAMS.values()):
             for table in ("info_queue", "info_stream"):
-                self._add(table, id=stream, **self._place, name=f"{stream}")
-        self._add("info_code_object", id=1, **self._place, agent_id=self._gpu, storage_type="FILE")
+                self._add(table, {"id": stream, **self._place, "name": f"{stream}"})
+        self._add("info_code_object", {"id": 1, **self._place, "agent_id": self._gpu, "storage_type": "FILE"})
         self._string("")
 
-    @property
-    def _place(self) -> dict[str, int]:
-        return {"nid": self._nid, "pid": self._pid}
-
-    @property
-    def _thread(self) -> dict[str, int]:
-        return self._place | {"tid": self._pid}
-
     def _shown(self, time: int) -> int:
-        return clock(self._job, self._node, time)
+        offset, drift = self._clock
+        return offset + time + int(time * drift)
 
     def _is_recorded(self, call: Call) -> bool:
         shape = self._job.shape
@@ -137,33 +134,33 @@ class _File:
 
     def _call(self, call: Call) -> None:
         parent = call.parent if self._job.shape.rccl != "none" or call.name != "hipExtLaunchKernel" else 0
-        event = self._event(call.category, call.stack, parent, {"message": call.text} if call.text else {})
+        event = self._event(
+            call.category, call.stack, parent, json.dumps({"message": call.text}) if call.text else "{}"
+        )
         times = {"start": self._shown(call.start), "end": self._shown(call.end)}
-        self._add("region", **self._thread, **times, name_id=self._string(call.name), event_id=event)
+        self._add("region", {**self._thread, **times, "name_id": self._string(call.name), "event_id": event})
         for position, (name, value) in enumerate(call.arguments.items()):
-            self._add("arg", event_id=event, position=position, type="", name=name, value=value)
+            self._add("arg", {"event_id": event, "position": position, "type": "", "name": name, "value": value})
 
-    def _event(self, category: str, stack: int, parent: int = 0, extdata: Mapping[str, str] | None = None) -> int:
+    def _event(self, category: str, stack: int, parent: int = 0, extdata: str = "{}") -> int:
         ids = {"stack_id": stack, "parent_stack_id": parent, "correlation_id": 0}
-        text = json.dumps(extdata) if extdata else "{}"
-        return self._add("event", category_id=self._string(category), **ids, extdata=text)
+        return self._add("event", {"category_id": self._string(category), **ids, "extdata": extdata})
 
     def _kernel(self, name: str) -> int:
-        known: Iterable[dict[str, Any]] = self._rows.get("info_kernel_symbol", ())
-        for row in known:
-            if row["display_name"] == name:
-                return int(row["id"])
-        number = len(self._rows.get("info_kernel_symbol", ())) + 1
         names = {"kernel_name": f"{name.partition('(')[0]}.kd", "display_name": name}
-        return self._add("info_kernel_symbol", id=number, **self._place, code_object_id=1, **names)
+        return self._once("info_kernel_symbol", name, {**self._place, "code_object_id": 1, **names})
 
     def _string(self, text: str) -> int:
-        if text not in self._strings:
-            self._strings[text] = self._add("string", string=text)
-        return self._strings[text]
+        return self._once("string", text, {"string": text})
 
-    def _add(self, table: str, **columns: Any) -> int:
-        """Add a row; return its id: given, or its number."""
+    def _once(self, table: str, name: str, columns: dict[str, Any]) -> int:
+        """Add a row unless one of that name is there; return its number."""
+        if (table, name) not in self._numbers:
+            self._numbers[table, name] = self._add(table, columns)
+        return self._numbers[table, name]
+
+    def _add(self, table: str, columns: dict[str, Any]) -> int:
+        """Add a row; return its number, which is its id unless one is given."""
         rows = self._rows.setdefault(table, [])
         rows.append(columns)
-        return int(columns.get("id", len(rows)))
+        return len(rows)

@@ -271,11 +271,12 @@ def test_rows_by_values_that_exist(job: Job) -> None:
 def _values_of(session: rocpd.Session, view: str) -> dict[str, list[str]]:
     """Return column -> some of its values, as SQL has them."""
     names = [name for (name,) in session.execute(f"SELECT name FROM pragma_table_info('{view}')")]
-    values = {}
-    for name in set(names) - {"guid", "rank", "hostname"}:
-        quoted = session.execute(f'SELECT DISTINCT quote("{name}") FROM {view} LIMIT 9')
-        values[f'"{name}"'] = sorted(str(text) for (text,) in quoted if text != "NULL")
-    return {name: values[name] for name in sorted(values) if values[name]}
+    names = sorted({*names} - {"guid", "rank", "hostname"})
+    quoted = ", ".join(f'quote("{name}")' for name in names)
+    rows = session.execute(f"SELECT {quoted} FROM {view}", strategy="attached").fetchall()
+    values = {name: [*dict.fromkeys(map(str, column))][:9] for name, column in zip(names, zip(*rows), strict=False)}
+    known = {f'"{name}"': sorted(text for text in texts if text != "NULL") for name, texts in values.items()}
+    return {name: texts for name, texts in known.items() if texts}
 
 
 def test_parameters_that_are_equal_and_differ_in_type(job: Job) -> None:

@@ -31,9 +31,7 @@ def trace() -> TraceBuilder:
 
 
 def renamed(path: Path, base: str, *columns: str) -> Path:
-    connection = apsw.Connection(str(trace().write(path, views=True)))
-    for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'view'").fetchall():
-        connection.execute(f'DROP VIEW "{name}"')
+    connection = apsw.Connection(str(trace().write(path)))
     for column in columns:
         connection.execute(f'ALTER TABLE "{base}{suffix_of(guid_of(0))}" RENAME COLUMN "{column}" TO "zz {column}"')
     connection.close()

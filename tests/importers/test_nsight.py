@@ -65,11 +65,12 @@ ROWS: dict[str, list[tuple[Any, ...]]] = {
 
 def export(path: Path, *names: str) -> Path:
     connection = apsw.Connection(str(path))
-    for name in names or TABLES:
-        columns = TABLES[name].split()
-        connection.execute(f"CREATE TABLE {name} ({', '.join(columns)})")
-        rows = list(TEXTS.items()) if name == "StringIds" else ROWS.get(name, [])
-        connection.executemany(f"INSERT INTO {name} VALUES ({', '.join('?' * len(columns))})", rows)
+    with connection:
+        for name in names or TABLES:
+            columns = TABLES[name].split()
+            connection.execute(f"CREATE TABLE {name} ({', '.join(columns)})")
+            rows = list(TEXTS.items()) if name == "StringIds" else ROWS.get(name, [])
+            connection.executemany(f"INSERT INTO {name} VALUES ({', '.join('?' * len(columns))})", rows)
     connection.close()
     return path
 

@@ -41,12 +41,11 @@ def with_texts_of(real: Path, path: Path, trace: TraceBuilder, version: str) -> 
     with stored(real) as source:
         ((suffix,),) = source.execute("SELECT value FROM rocpd_metadata WHERE tag = 'uuid'").fetchall()
         views = source.execute("SELECT name, sql FROM sqlite_master WHERE type = 'view'").fetchall()
-    connection = apsw.Connection(str(trace.write(path, version, views=True)))
-    for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'view'").fetchall():
-        connection.execute(f'DROP VIEW "{name}"')
-    for _, text in views:
-        text = str(text).replace("dst_agent_id AS agent_id", f"{AGENT_OF_COPY} AS agent_id")  # in `busy`
-        connection.execute(text.replace(str(suffix), suffix_of(trace.guid)))
+    connection = apsw.Connection(str(trace.write(path, version)))
+    with connection:
+        for _, text in views:
+            text = str(text).replace("dst_agent_id AS agent_id", f"{AGENT_OF_COPY} AS agent_id")  # in `busy`
+            connection.execute(text.replace(str(suffix), suffix_of(trace.guid)))
     connection.close()
     return path
 

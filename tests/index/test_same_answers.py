@@ -274,9 +274,11 @@ def _values_of(session: rocpd.Session, view: str) -> dict[str, list[str]]:
     names = sorted({*names} - {"guid", "rank", "hostname"})
     quoted = ", ".join(f'quote("{name}")' for name in names)
     rows = session.execute(f"SELECT {quoted} FROM {view}", strategy="attached").fetchall()
-    values = {name: [*dict.fromkeys(map(str, column))][:9] for name, column in zip(names, zip(*rows), strict=False)}
-    known = {f'"{name}"': sorted(text for text in texts if text != "NULL") for name, texts in values.items()}
-    return {name: texts for name, texts in known.items() if texts}
+    values = {}
+    for name, column in zip(names, zip(*rows, strict=True), strict=False):  # no column where there is no row
+        some = [*dict.fromkeys(map(str, column))][:9]
+        values[f'"{name}"'] = sorted(text for text in some if text != "NULL")
+    return {name: texts for name, texts in values.items() if texts}
 
 
 def test_parameters_that_are_equal_and_differ_in_type(job: Job) -> None:

@@ -198,21 +198,21 @@ def test_every_command_of_apsw_is_allowed_or_refused() -> None:
     assert {"command_databases", "command_mode", "command_schema"} <= allowed
 
 
-def test_the_shell_writes_to_new_files(job: Path, process: Cli) -> None:
-    said = process("shell", "db0.db", stdin=".output new.txt\nselect 42;\n.output stdout\nselect 43;\n")
+def test_the_shell_writes_to_new_files(job: Path, warm_process: Cli) -> None:
+    said = warm_process("shell", "db0.db", stdin=".output new.txt\nselect 42;\n.output stdout\nselect 43;\n")
     assert (said.code, said.out.strip()) == (0, "43"), said
     assert (job / "new.txt").read_text().strip() == "42"
-    assert process("shell", "db0.db", stdin=".output new.txt\n").code == 1
+    assert warm_process("shell", "db0.db", stdin=".output new.txt\n").code == 1
 
 
-def test_the_shell_reads_sql_from_files(job: Path, process: Cli, tmp_path: Path) -> None:
+def test_the_shell_reads_sql_from_files(job: Path, warm_process: Cli, tmp_path: Path) -> None:
     (tmp_path / "ask.sql").write_text("select count(*) from kernels;\n")
-    said = process("shell", "db0.db", stdin=f".read {tmp_path / 'ask.sql'}\n")
+    said = warm_process("shell", "db0.db", stdin=f".read {tmp_path / 'ask.sql'}\n")
     assert (said.code, said.out.strip()) == (0, "1")
 
 
-def test_the_shell_lists_calculated_tables(job: Path, process: Cli) -> None:
-    listed = process("shell", "db0.db", stdin=".tables summary.b%\nselect count(*) from budget;\n").out.split()
+def test_the_shell_lists_calculated_tables(job: Path, warm_process: Cli) -> None:
+    listed = warm_process("shell", "db0.db", stdin=".tables summary.b%\nselect count(*) from budget;\n").out.split()
     assert {"kernels", "summary.budget", "summary.bottleneck"} <= set(listed)
     assert "summary.idle" not in listed
     assert listed[-1] == "4"

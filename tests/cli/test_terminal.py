@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.warm import program
+
 _ROOT = Path(__file__).parents[2]
 _READS_ALL = "import sys; open('paged', 'w').write(sys.stdin.read())"
 _QUITS = "import sys; sys.stdin.readline(); open('paged', 'w').close()"
@@ -34,22 +36,23 @@ _SHORT = ("query", "SELECT 1", "db0.db")
 
 
 def on_a_terminal(
-    *words: str, environment: Mapping[str, str], on_text: Callable[[bytes], bytes | None] = lambda _: None
+    *words: str, environment: Mapping[str, str], on_text: Callable[[bytes], bytes | None] | None = None
 ) -> tuple[int, str]:
     """Run a command on a terminal of 80 columns; return its exit code and what it shows.
 
     Args:
         words: the command line.
         environment: is added to this one.
-        on_text: takes what has been shown so far and returns keys that are pressed once.
+        on_text: takes what has been shown so far and returns keys that are pressed once. The terminal sends Ctrl-C to
+            the processes that it started, so the command is one of these then.
     """
     main, side = pty.openpty()
     fcntl.ioctl(side, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
     kept = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "NO_COLOR", "PAGER")}
     env = {**kept, "TERM": "xterm-256color", "PYTHONPATH": str(_ROOT), **environment}
-    command = [sys.executable, "-m", "rocpd", *words]
+    start = [sys.executable, "-m", "rocpd"] if on_text else [program()]
     process = subprocess.Popen(
-        command,
+        [*start, *words],
         stdin=side,
         stdout=side,
         stderr=side,
@@ -65,7 +68,7 @@ def on_a_terminal(
         except OSError:  # nobody has the other side any more
             break
         shown += text
-        keys = None if pressed else on_text(shown)
+        keys = on_text(shown) if on_text and not pressed else None
         if keys:
             pressed = True
             os.write(main, keys)

@@ -33,14 +33,15 @@ MANY = sized(150, 1000)
 BY_NAME = "SELECT name, count(*), sum(duration), avg(duration) FROM kernels GROUP BY name ORDER BY 3 DESC, 1"
 WRITER = """
 import sqlite3, sys, time
-db = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=1)
+db = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=30)
 db.execute("PRAGMA journal_mode=" + sys.argv[2])
-db.execute("INSERT INTO {table} (string) VALUES ('first')")
-print("ready", flush=True)
-for line in sys.stdin:
+def commit(text):
     start = time.monotonic()
-    db.execute("INSERT INTO {table} (string) VALUES (?)", (line,))
+    db.execute("INSERT INTO {table} (string) VALUES (?)", (text,))
     print("committed", time.monotonic() - start, flush=True)
+commit("first")
+for line in sys.stdin:
+    commit(line)
 """
 
 
@@ -233,7 +234,10 @@ def test_a_copy_that_was_interrupted_is_made_again(many_files: list[Path], monke
 @pytest.mark.parametrize("mode", ["delete", "wal"])
 @pytest.mark.parametrize("strategy", ["auto", "attached"])
 def test_a_slow_reader_lets_the_writer_commit(mode: str, strategy: str, tmp_path: Path) -> None:
-    """A pager holds the statement open; what the profiler writes meanwhile is committed, and does not show up."""
+    """A pager holds the statement open; what the profiler writes meanwhile is committed, and does not show up.
+
+    It takes half a second at most, or as many times as long as alone on a busy machine.
+    """
     files = [TraceBuilder(n).region("f", 1, 2).write(tmp_path / f"{n}.db") for n in range(2)]
     with sqlite3.connect(files[0]) as strings:
         table = f"rocpd_string{suffix_of(guid_of(0))}"
@@ -243,7 +247,7 @@ def test_a_slow_reader_lets_the_writer_commit(mode: str, strategy: str, tmp_path
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as writer:
         assert writer.stdin is not None
         assert writer.stdout is not None
-        assert writer.stdout.readline() == "ready\n"
+        alone = float(writer.stdout.readline().removeprefix("committed"))
         with rocpd.connect(files) as opened:
             rows = opened.execute("SELECT string FROM rocpd_string", strategy=strategy)
             first = next(rows)
@@ -251,7 +255,7 @@ def test_a_slow_reader_lets_the_writer_commit(mode: str, strategy: str, tmp_path
             writer.stdin.flush()
             said = writer.stdout.readline().split()
             assert said[0] == "committed"
-            assert float(said[1]) < 0.5
+            assert float(said[1]) < max(0.5, 50 * alone)
             seen = [first, *rows]
             assert ("first",) in seen
             assert ("while it reads\n",) not in seen

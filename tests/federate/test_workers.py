@@ -19,6 +19,8 @@ from rocpd.federate.run import local
 from rocpd.federate.run.pool import ConnectionCache
 from rocpd.federate.run.workers import Here, Workers
 from rocpd.simulator import JobOptions, simulate
+from tests.processes import runs
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -46,7 +48,7 @@ def test_those_that_were_killed_are_started_again(workers: Workers) -> None:
     before = set(workers.each(_pid, range(8)))
     for pid in before:
         os.kill(pid, 9)
-    time.sleep(0.2)
+    until(lambda: not any(map(runs, before)), "they are gone")
     after = set(workers.each(_pid, range(8)))
     assert after
     assert not after & before

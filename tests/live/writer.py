@@ -5,7 +5,6 @@ Rows come in the order in which they were over, each with its event; ids grow as
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -32,12 +31,11 @@ class GrowingFile:
         self.path = path
         self._source = apsw.Connection(str(whole), flags=apsw.SQLITE_OPEN_READONLY)
         self.connection = apsw.Connection(str(path))
-        self.connection.set_busy_timeout(1000)
+        self.connection.set_busy_timeout(60_000)
         self.connection.pragma("journal_mode", journal)
         self.connection.pragma("synchronous", "off")
         self._next = dict.fromkeys((*_HAPPENED, *_OF_EVENT, "event"), 1)
         self._named: dict[str, str] = {}
-        self.longest_s = 0.0
         with self.connection:
             for name, sql in list(self._source.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'")):
                 if not name.startswith("sqlite_"):
@@ -67,7 +65,6 @@ class GrowingFile:
 
     def write_until(self, end: float) -> None:
         """Write what is over by a time [ns], in one transaction."""
-        begun = time.perf_counter()
         new: dict[str, list[Row]] = {}
         while self.at < len(self.rows) and self.rows[self.at][0] <= end:
             _, base, row = self.rows[self.at]
@@ -81,7 +78,6 @@ class GrowingFile:
             with self.connection:
                 for base, rows in new.items():
                     self._insert(base, rows)
-            self.longest_s = max(self.longest_s, time.perf_counter() - begun)
 
     def finish(self) -> None:
         """Write what is left, and that the process has ended."""

@@ -451,6 +451,8 @@ class Stamp:
         return Events(t.events.category * steps, stack, parent, message=messages)
 
     def _write_arguments(self, t: TemplateColumns, events: Ints) -> None:
+        if not t.args:  # no call with arguments is recorded
+            return
         columns = {name: values * len(events) for name, values in t.args.items()}
         self._trace.write(Arguments(event_id=events[:, t.arg_rows].ravel(), **columns))
 

@@ -48,6 +48,13 @@ def test_smallest_job_fills_every_view(tmp_path: Path) -> None:
     assert [view for view in STORED if not rows(connection, f"SELECT 1 FROM {view} LIMIT 1")] == []
 
 
+def test_a_job_of_which_no_call_is_recorded_has_kernels_and_markers(tmp_path: Path) -> None:
+    (path,) = simulate(JobOptions(tmp_path, ranks=1, steps=1, rccl="none", plant="no-hip-trace"))
+    connection = read(path)
+    filled = [bool(rows(connection, f"SELECT 1 FROM {view}")) for view in ("rocpd_arg", "kernels", "regions")]
+    assert filled == [False, True, True]
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 def test_every_schema_version(version: str, tmp_path: Path) -> None:
     connection = read(simulate(JobOptions(tmp_path, ranks=1, steps=2, version=version))[0])

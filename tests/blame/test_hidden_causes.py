@@ -18,6 +18,7 @@ from rocpd.simulator.job_plan import plan
 from rocpd.summary.findings import Finding, Verdict
 from tests.blame.cases import Case, made
 from tests.blame.generator import Plant, Shape, played
+from tests.blame.jobs import step_of
 from tests.soak import paired
 from tests.summary.cells import cells
 
@@ -315,16 +316,10 @@ def test_a_rank_that_costs_little_by_waits_that_are_known_is_no_unknown_one(tmp_
     """Others wait for it most of all, and all that it costs is recorded: less than what makes a straggler."""
     job = JobOptions(tmp_path, ranks=16, nodes=4, steps=8, seed=5039, rccl="calls", noise=2.0, plant="straggler=3")
     without = JobOptions(tmp_path, ranks=16, nodes=4, steps=8, seed=5039, rccl="calls", noise=2.0, plant="none")
-    now, then = (_step_of(each) for each in (job, without))
+    now, then = (step_of(each) for each in (job, without))
     rank = plan(job).straggler_rank
     with rocpd.connect(simulate(job)) as session:
         first, *_ = (each for each in session.summary("overview").findings if each.rule == "comm.straggler")
         gain = session.whatif(without=[f"rank:{rank}"]).together.gain
     assert first.verdict is Verdict.NONE
     assert gain == pytest.approx(1 - then / now, abs=0.001)
-
-
-def _step_of(job: JobOptions) -> float:
-    """Return the mean length of a step, from the first begin to the last end [ns]."""
-    begins = plan(job).timing.anchors[1:, :, 0]
-    return float(begins[-1].max() - begins[0].min()) / job.steps

@@ -14,6 +14,7 @@ import rocpd
 from rocpd.simulator import JobOptions, simulate
 from rocpd.simulator.job_plan import plan
 from rocpd.summary.findings import Confidence, Finding, Verdict
+from tests.blame.jobs import step_of
 from tests.soak import sized
 from tests.summary.cells import cells
 
@@ -80,6 +81,19 @@ def test_no_healthy_stage_computes_longer_where_calls_do_not_say_who_sends(tmp_p
         texts = [each.text for each in session.summary("overview").findings if each.rule == "comm.straggler"]
     assert texts
     assert not [text for text in texts if "computes" in text]
+
+
+def test_sends_of_the_ranks_of_a_stage_in_step_are_no_collectives_of_theirs(tmp_path: Path) -> None:
+    """Where calls do not say so, each rank of the stage would seem to wait for its slow one with every transfer."""
+    every: dict[str, Any] = {"ranks": 12, "nodes": 3, "pp": 3, "steps": 8, "seed": 9139, "rccl": "none"}
+    job, without = (JobOptions(tmp_path, **every, plant=plant) for plant in ("imbalance=6", "none"))
+    rank, (now, then) = plan(job).facts[0].rank, (step_of(each) for each in (job, without))
+    with rocpd.connect(simulate(job)) as session:
+        first, *_ = (each for each in session.summary("overview").findings if each.rule == "comm.straggler")
+        gain = session.whatif(without=[f"rank:{rank}"]).together.gain
+    assert first.verdict is Verdict.UNKNOWN
+    assert f"rank {rank} computes 6.2 % longer, in all 8 steps, at what cost is not known" in first.text
+    assert gain == pytest.approx(1 - then / now, abs=0.003)
 
 
 def _said(layout: str, rccl: str, plant: str, seed: int, folder: Path) -> str:

@@ -20,7 +20,7 @@ import numpy as np
 from rocpd.base import Ints, by_key, frozen
 from rocpd.facts.communication.clusters import is_clear
 from rocpd.facts.communication.collectives import ALONE, Channel, Group, end_apart, match, mesh_of
-from rocpd.facts.communication.program_order import EITHER, sends
+from rocpd.facts.communication.program_order import EITHER, is_known, sends
 from rocpd.facts.communication.transfers import NO_PARTNER, Partners, match_transfers, may_meet, ways
 from rocpd.federate.federation import Federation
 from rocpd.federate.select.align import UNSHIFTED, Shift
@@ -185,6 +185,16 @@ class Rejoining:
             yield _Fit(number, members, lacks, apart)
 
 
+def _is_on_all(channel: Channel, by_rank: Iterable[Sequence[Channel]]) -> bool:
+    """Whether all ranks that run the kernels of a channel have one with as many of them.
+
+    All do for collectives, as they run one program. In a pipeline, the first and the last stage send and receive half
+    as often as others; and the ranks of one stage do so in step, which looks like collectives among them.
+    """
+    named = ([other for other in of_rank if other.name == channel.name] for of_rank in by_rank)
+    return all(any(abs(len(other) - len(channel)) <= _may_lack(channel) for other in some) for some in named if some)
+
+
 def _may_communicate(channel: Channel, other: Channel) -> bool:
     """Whether both run collectives, or one may send data that the other receives."""
     if channel.role is None or other.role is None:
@@ -296,12 +306,13 @@ class Clocks:
         lost += lost_transfers
         Rejoining(of_groups, of_pairs, lost, lines, recorded).join(moved)
         groups: list[Group] = []
+        by_rank = by_key((channel.rank, channel) for channel in moved if channel.role is None)
         pairs = [Partners(recorded[id(sender)], recorded[id(receiver)], known) for sender, receiver, known in of_pairs]
         for group in of_groups:
             members, is_sending = tuple(recorded[id(channel)] for channel in group), sends(group)
             if is_sending and len(members) == 2:
                 pairs.append(Partners(*members, is_directed=False))
-            elif is_sending is False:
+            elif is_sending is False and (is_known(group) or _is_on_all(group[0], by_rank.values())):
                 groups.append(members)
             else:
                 lost[EITHER] += sum(len(member.numbers) for member in members)

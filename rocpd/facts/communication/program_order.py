@@ -26,7 +26,7 @@ def sends(group: Group) -> bool | None:
     Args:
         group: channels that run at the same time and end together; more than two may be pairs that run in step.
     """
-    if any(map(_is_known, group)):
+    if is_known(group):
         return False
     if len(group) > 2:
         return any(_send(group[0], other) for other in group[1:])
@@ -49,11 +49,11 @@ def _send(member: Channel, partner: Channel) -> bool | None:
     return None if _IN_STEP < swing < _APART else swing >= _APART
 
 
-def _is_known(channel: Channel) -> bool:
-    """Whether name or calls show that the kernels are collectives."""
-    by_name = transfer_of(channel.name, ())
-    is_named = bool(channel.communicator or channel.size or any(channel.transfers))
-    return is_named or (by_name is not None and by_name.operation != BARRIER)
+def is_known(group: Group) -> bool:
+    """Whether name or calls show that the kernels of a group are collectives."""
+    by_name = (transfer_of(channel.name, ()) for channel in group)
+    named = any(channel.communicator or channel.size or any(channel.transfers) for channel in group)
+    return named or any(each is not None and each.operation != BARRIER for each in by_name)
 
 
 def _without_trend(values: Floats) -> Floats:

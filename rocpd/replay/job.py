@@ -42,6 +42,7 @@ from rocpd.replay.points import (
     PossibleWaits,
     RankGraph,
     WaitPlace,
+    after_what_was_lost,
     in_order,
     in_time,
     left_unexplained,
@@ -454,14 +455,15 @@ class _Joining:
                 (first, last), (edges, possible) = self.own[rank], unpacked(self.edges.pop(rank))
                 edges = _own_edges(edges, possible, is_met[first:last], waits).among(first, self.kind)
                 leaves = (each.left_by(member, points.time) for each, member in left.get(rank, ()))
-                edges = Edges.joined([edges, *leaves])
-                edges = edges.take(np.argsort(edges.target, kind="stable"))
-                unexplained.append(narrowed(left_unexplained(points, edges, slice(first, last))))
-                yield edges
+                edges = _by_target([edges, *leaves])
+                here = slice(first, last)
+                lost, lag = after_what_was_lost(points, left_unexplained(points, edges, here), here, self.kind)
+                unexplained.append(narrowed(lag))
+                yield _by_target([edges, lost]) if len(lost) else edges
             for each in meetings:
                 yield Edges.of(Edge.COLLECTIVE, each.came.T.reshape(-1), np.repeat(each.numbers, len(each.came)))
 
-        most = self.most + 2 * sum(each.came.size for each in meetings)
+        most = self.most + self.count + 2 * sum(each.came.size for each in meetings)
         edges = OrderedEdges.joined(parts(), len(points), most, (self.kind, self.kinds[1]))
         lag = np.concatenate([*unexplained, np.zeros(len(points) - self.count, np.int8)])
         return replace(points, lag=lag), edges
@@ -537,6 +539,11 @@ def _nearest(meetings: Sequence[_Meeting], time: Ints) -> dict[int, int]:
 def _ties(kind: Codes) -> Codes:
     """Return the order of points at the same time: meetings after their arrivals, then transfers."""
     return np.select([kind == Point.MEETING, kind == Point.TRANSFER], [np.int8(1), np.int8(2)], np.int8(0))
+
+
+def _by_target(parts: Sequence[Edges]) -> Edges:
+    every = Edges.joined(parts)
+    return every.take(np.argsort(every.target, kind="stable"))
 
 
 def _own_edges(edges: Edges, possible: PossibleWaits | None, is_met: Flags, waits: Collection[WaitPlace]) -> Edges:

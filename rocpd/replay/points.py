@@ -36,6 +36,7 @@ def narrowed(column: Any) -> Any:
 
 
 _BLOCK = 1 << 20  # edges, or points, at once
+_LONG_AFTER = 10_000  # what starts so long after all that it waits for waits for something that was not recorded [ns]
 _EACH = 1 << 8  # one of so many times is sampled, for cuts between blocks
 
 
@@ -265,6 +266,31 @@ def left_unexplained(points: Points, edges: Edges, some: slice) -> Ints:
     latest = np.zeros(len(lag), np.int64)
     latest[edges.target[first] - some.start] = np.maximum.reduceat(after, first) if len(first) else 0
     return lag - latest
+
+
+def after_what_was_lost(points: Points, lag: Ints, some: slice, kind: Any) -> tuple[Edges, Ints]:
+    """Return edges to points that start long after all that they wait for, and what then is unexplained [ns].
+
+    The edges come from the operation that ended last before such a point, if that was after the waits: something
+    behind it was not recorded, such as a lost kernel. Else the point would start as late whatever came before.
+
+    Args:
+        points: the points; those of the rank are in order of time.
+        lag: unexplained time of the points of the rank [ns].
+        some: the points of the rank.
+        kind: the type of numbers of points.
+    """
+    target = (lag > _LONG_AFTER).nonzero()[0]
+    time = points.time[some]
+    ended = ((points.part[some] >= 0) & (points.kind[some] != Point.ARRIVAL)).nonzero()[0]
+    starts = time[target].astype(np.int64) - points.work[some][target]
+    at = time[ended].searchsorted(starts, "right") - 1
+    source = np.append(ended, 0)[at]
+    waited = starts - time[source]
+    kept = (at >= 0) & (source < target) & (waited < lag[target])
+    lag = lag.copy()
+    lag[target[kept]] = waited[kept]
+    return Edges.of(Edge.BETWEEN_STREAMS, source[kept], target[kept]).among(some.start, kind), lag
 
 
 class WaitPlace(NamedTuple):

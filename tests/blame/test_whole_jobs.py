@@ -96,6 +96,20 @@ def test_sends_of_the_ranks_of_a_stage_in_step_are_no_collectives_of_theirs(tmp_
     assert gain == pytest.approx(1 - then / now, abs=0.003)
 
 
+def test_what_was_not_recorded_before_an_exchange_does_not_hide_a_slow_rank(tmp_path: Path) -> None:
+    """Sends come after kernels that the recorder lost: later by as much as these, wherever what is before them ends."""
+    every: dict[str, Any] = {"ranks": 8, "pp": 2, "steps": 8, "seed": 20020, "rccl": "calls"}
+    job, without = (
+        JobOptions(tmp_path, **every, plant=plant)
+        for plant in ("imbalance=10,lost-dispatches=40", "lost-dispatches=40")
+    )
+    rank, (now, then) = plan(job).facts[0].rank, (step_of(each) for each in (job, without))
+    with rocpd.connect(simulate(job)) as session:
+        (finding,) = (each for each in session.summary("overview").findings if each.rule == "comm.straggler")
+    assert finding.rank == rank
+    assert finding.evidence["cost_percent"] == pytest.approx(100 * (1 - then / now), rel=0.1)
+
+
 def _said(layout: str, rccl: str, plant: str, seed: int, folder: Path) -> str:
     """Return what the first screen says of a job: `named`, `another` rank, host or link, `unknown`, or `nobody`."""
     options: dict[str, Any] = {

@@ -11,7 +11,6 @@ import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 
@@ -21,9 +20,9 @@ from rocpd.facts.communication.collectives import listed
 from rocpd.facts.timeline import COMPUTE, COPIES, owned
 from rocpd.facts.units import LEAST_STEPS, slow_beyond
 from rocpd.replay import trend
-from rocpd.replay.causes import OF_COMPUTE, OF_HOST, PARTS, STALLS, Blame, Cause, CauseKind, together
+from rocpd.replay.causes import OF_COMPUTE, OF_HOST, PARTS, STALLS, Blame, Candidate, Cause, CauseKind, together
 from rocpd.replay.chance import LEAST_TO_TELL, LIKELY, chance_among, chance_of
-from rocpd.replay.denied import Denied, denied
+from rocpd.replay.denied import Denied, denied, hides_hosts
 from rocpd.replay.excess import Excess, are_alike
 from rocpd.replay.job import JobGraph
 from rocpd.replay.points import Edge, Point, add_to, no_times, places_of
@@ -39,15 +38,6 @@ _FEWEST_LINKS = 3  # links that compare, so that their median says what is usual
 _HALF = 0.5  # share of the suspect's excess: ranks with at least that much take about as much longer
 _AT_ONCE = 1 << 16  # points
 _ALL_OF = 0.5  # share of the median excess of a host's ranks that each of them has at least
-
-
-class Candidate(NamedTuple):
-    """A possible cause: its kind, ranks and name as in `Cause`, and the most it can cost in all steps [ns]."""
-
-    kind: CauseKind
-    ranks: tuple[int, ...]
-    name: str
-    most: int = 0
 
 
 class Blaming:
@@ -113,6 +103,7 @@ class Blaming:
             self._denied(causes),
             bool((np.bincount(self.beyond.shapes) > 1).any()),
             sum(link.is_inferred for link in self.job.links),
+            hides_hosts(self.job, self._meets, self.step_ns * len(self.steps)),
         )
 
     def _remove(self, cause: Cause) -> None:
@@ -616,6 +607,8 @@ class Blaming:
         cause = Cause(kind, ranks, name, 0, takes, self._largest(less, len(self.steps)), 0.0)
         if kind is CauseKind.LINK:
             return self._of_link(replace(cause, chance=self._chance_of_link(int(name))), less)
+        if cause.mainly == OF_HOST and not self.job.launching.issuperset(ranks):
+            return replace(cause, chance=1.0)  # its waits for the GPU are not recorded: they look like work
         series = self.by_step_for(PARTS.index(cause.mainly))
         cause = replace(cause, chance=self._chance(cause, series))
         rows = np.concatenate([here.start + np.flatnonzero(self.counts[here]) for _, here in self.of_ranks(ranks)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
+from typing import NamedTuple
 
 from rocpd.base import frozen
 from rocpd.replay.chance import LIKELY
@@ -32,6 +33,15 @@ OF_HOST, OF_COMPUTE, OF_COPIES, OF_LINKS = "host", "compute", "copies", "links"
 
 PARTS = OF_COMPUTE, OF_HOST, OF_COPIES, OF_LINKS
 """The parts in the order of their numbers."""
+
+
+class Candidate(NamedTuple):
+    """A possible cause: its kind, ranks and name as in `Cause`, and the most it can cost in all steps [ns]."""
+
+    kind: CauseKind
+    ranks: tuple[int, ...]
+    name: str
+    most: int = 0
 
 
 @frozen
@@ -176,6 +186,7 @@ class Blame:
         denied: the rank that ought to be a cause but is not; None: there is no such rank.
         links_compare: whether some links compare with others.
         inferred_links: number of links between ranks that are inferred, not recorded.
+        hides_hosts: whether a host may be late unseen: ranks wait, and no calls of theirs are recorded.
     """
 
     steps: tuple[int, ...]
@@ -193,6 +204,7 @@ class Blame:
     denied: Denied | None = None
     links_compare: bool = False
     inferred_links: int = 0
+    hides_hosts: bool = False
 
     @property
     def is_matched(self) -> bool:

@@ -31,8 +31,8 @@ from rocpd.facts.communication.collectives import listed
 from rocpd.facts.regions import HostCall, host_call
 from rocpd.facts.timeline import COMMUNICATION, COMPUTE, COPIES
 from rocpd.federate.select.filters import number_ranges
-from rocpd.replay.blame import Blaming, Candidate
-from rocpd.replay.causes import Cause, CauseKind
+from rocpd.replay.blame import Blaming
+from rocpd.replay.causes import Candidate, Cause, CauseKind
 from rocpd.replay.graph import BEFORE, INSIDE
 from rocpd.replay.job import JobGraph
 from rocpd.replay.points import NO_EDGES, Edge, Edges, OrderedEdges, Point, left_unexplained, narrowed

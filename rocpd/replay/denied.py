@@ -78,3 +78,17 @@ def denied(
             if (waiting >= _FOR_ONE and not is_little) or regained >= _LEAST:
                 return Denied(rank, share, waiting, regained if regained >= _REGAINED else 0.0)
     return None
+
+
+def hides_hosts(job: JobGraph, meets: tuple[Ints, Ints], all_ns: float) -> bool:
+    """Whether a host may be late unseen: ranks wait for each other, and on some no call that launches is recorded.
+
+    Args:
+        job: the graph.
+        meets: as for `denied`.
+        all_ns: length of all steps; waits of a rank that are less than one in a hundred cost no job more [ns].
+    """
+    came, meet = meets
+    ranks = job.rank_of(came)
+    waits = np.bincount(ranks, job.points.time[meet] - job.points.time[came])
+    return bool(waits.max(initial=0) >= _REGAINED * all_ns and not set(ranks.tolist()) <= job.launching)

@@ -137,6 +137,13 @@ class JobGraph:
         every: Ints = narrowed(self.rank_of(np.arange(len(self.points))))
         return every
 
+    @functools.cached_property
+    def launching(self) -> frozenset[int]:
+        """The ranks of which calls that launch operations are recorded."""
+        return frozenset(
+            distinct(self.rank_of(self.edges.target(np.flatnonzero(self.edges.kind == Edge.LAUNCH)))).tolist()
+        )
+
     def replay(self, work: Ints | None = None) -> Ints:
         """Return the time of each point [ns], given the time that each takes [ns]; None: as recorded."""
         return self._times(np.array(self.points.work if work is None else work, np.int64))

@@ -110,6 +110,33 @@ def test_what_was_not_recorded_before_an_exchange_does_not_hide_a_slow_rank(tmp_
     assert finding.evidence["cost_percent"] == pytest.approx(100 * (1 - then / now), rel=0.1)
 
 
+@pytest.mark.parametrize(
+    ("options", "plant"),
+    [
+        ({}, "late-launch=1500,no-hip-trace"),
+        ({"nodes": 2, "pp": 2, "steps": 16, "seed": 20147, "noise": 0.5}, "late-launch=800,no-hip-trace"),
+        ({}, "no-hip-trace"),
+    ],
+)
+def test_no_host_is_acquitted_or_named_whose_calls_are_not_recorded(
+    options: dict[str, Any], plant: str, tmp_path: Path
+) -> None:
+    every: dict[str, Any] = {"ranks": 8, "steps": 8, "seed": 20056, **options}
+    with rocpd.connect(simulate(JobOptions(tmp_path, **every, plant=plant))) as session:
+        (finding,) = (each for each in session.summary("overview").findings if each.rule == "comm.straggler")
+    assert finding.verdict is Verdict.UNKNOWN
+    assert "a host that comes late is not seen: no calls that launch work are recorded" in finding.text
+
+
+def test_no_partner_of_a_slow_rank_is_named_for_its_host_whose_calls_are_not_recorded(tmp_path: Path) -> None:
+    """Its step ends late as well: it waits for the slow rank."""
+    every: dict[str, Any] = {"ranks": 8, "pp": 2, "tp": 2, "steps": 10, "seed": 20078, "noise_memory": 0.5}
+    job = JobOptions(tmp_path, **every, plant="straggler=10,no-hip-trace")
+    with rocpd.connect(simulate(job)) as session:
+        found = [each for each in session.summary("overview").findings if each.rule == "comm.straggler"]
+    assert [each.rank for each in found] == [plan(job).facts[0].rank]
+
+
 def _said(layout: str, rccl: str, plant: str, seed: int, folder: Path) -> str:
     """Return what the first screen says of a job: `named`, `another` rank, host or link, `unknown`, or `nobody`."""
     options: dict[str, Any] = {

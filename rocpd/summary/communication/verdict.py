@@ -258,6 +258,9 @@ def _findings(blame: Blame, pieces: Periods, hosts: _Hosts, *, lacks_ranks: bool
         return
     limits = [*_not_compared(blame), *_coverage(blame), *([str(blame.denied)] if blame.denied else _together(blame))]
     limits += ["ranks that are not among the files may be waited for"] if lacks_ranks else []
+    limits += (
+        ["a host that comes late is not seen: no calls that launch work are recorded"] if blame.hides_hosts else []
+    )
     if unmet := sorted(set(blame.unmet) & set(blame.together)):
         limits.append(f"whom {_named(unmet)} communicates with is not known")
     suspected = "" if blame.denied else _suspected(blame, pieces)

@@ -26,6 +26,7 @@ from rocpd.replay.denied import Denied, denied, hides_hosts
 from rocpd.replay.excess import Excess, are_alike
 from rocpd.replay.job import JobGraph
 from rocpd.replay.points import Edge, Point, add_to, no_times, places_of
+from rocpd.replay.unmatched import may_wait
 
 _LEAST = 0.01  # share of a step that a cause costs at least
 _TRIED = 6  # ranks, hosts or links that are replayed without: those with the largest excess
@@ -85,7 +86,7 @@ class Blaming:
         causes = together(causes + self._hidden_by_each_other(len(causes)))
         usual = self.spent(self.job.replay_less(self._beyond_usual, self.removed.dtype))
         self.removed, self.hosts, self.own = self.nothing(), [], None
-        causes = list(map(self._with_cost_alone, causes))
+        causes = [replace(each, most=self._may_regain(each)) for each in map(self._with_cost_alone, causes)]
         every, known, more = self._computing
         self.job.give_back()
         return Blame(
@@ -167,14 +168,19 @@ class Blaming:
         """Return a cause with the time per step that the replay without it alone saves [ns]."""
         if cause.waiting and not cause.behind and not self._late:
             return replace(cause, alone=cause.cost)
-        times = self._without(cause)
+        times = self.job.replay_without(self._excess_alone(cause))
         waiting = (self.waited - self._waiting(times)) / self.waited if self.waited else 0.0
         return replace(cause, alone=self._regained(times), waiting=cause.waiting or waiting)
 
-    def _without(self, cause: Cause | Candidate) -> Ints:
-        """Return the times of points in the replay without one cause alone [ns]."""
-        hosts = self.late_beside(cause.ranks) if cause.kind is CauseKind.RANK else []
-        return self.job.replay_without(self.lasting_of(cause, self.own_beside(hosts)))
+    def _excess_alone(self, cause: Cause | Candidate) -> Ints:
+        """Return the excess of the points of a cause with no other cause removed [ns]."""
+        is_rank = cause.kind is CauseKind.RANK
+        return self.lasting_of(cause, self.own_beside(self.late_beside(cause.ranks) if is_rank else []))
+
+    def _may_regain(self, cause: Cause | Candidate) -> int:
+        """Return how much shorter a step may be without a cause if any unmatched communication waits for it [ns]."""
+        waits = may_wait(self.job, self.counts, self.at, less := self._excess_alone(cause))
+        return 0 if waits is None else self._regained(self.job.replay_without(less, waits))
 
     def _regained(self, times: Ints) -> int:
         """Return how much shorter a step is with given times of points than as recorded [ns]."""
@@ -187,8 +193,10 @@ class Blaming:
         blamed = {rank for cause in causes for rank in cause.ranks}
         longer = {rank: both for rank, *both in shares if rank not in blamed}
 
-        def regains(rank: int) -> float:
-            return self._regained(self._without(Candidate(CauseKind.RANK, (rank,), ""))) / self.step_ns
+        def regains(rank: int) -> tuple[float, float]:
+            one = Candidate(CauseKind.RANK, (rank,), "")
+            regained = self._regained(self.job.replay_without(self._excess_alone(one)))
+            return regained / self.step_ns, self._may_regain(one) / self.step_ns
 
         return denied(self.job, self._meets, longer, self.step_ns, regains)
 
@@ -557,7 +565,7 @@ class Blaming:
         return self._stalling_of(here) if self._all_drift(cause) else self._stalling_with(cause, here)
 
     def _all_drift(self, cause: Cause | Candidate) -> bool:
-        return bool(self.drifts[[self.column[rank] for rank in cause.ranks]].all())
+        return all(self.drifts[self.column[rank]] for rank in cause.ranks)
 
     def _transfers_longer(self, rows: Ints) -> Ints:
         """Return the excess of some transfers over the usual time of their kind, with stalls of their link [ns]."""

@@ -26,15 +26,21 @@ class Denied:
         longer: share by which it computes longer than others.
         waiting: share of the ranks' waiting in collectives that is spent on it as the last member.
         regains: share of a step that the replay without it saves; 0 where no record links the two.
+        most: share of a step that it may cost by communication whose partners are not known; 0: it hardly does.
     """
 
     rank: int
     longer: float
     waiting: float
     regains: float = 0.0
+    most: float = 0.0
 
     def __str__(self) -> str:
         """Return the rank with its excess, and why nothing more is known."""
+        if self.most:
+            longer, most = percent_text(self.longer * 100), percent_text(self.most * 100)
+            why = "who communicates with whom is known in part only"
+            return f"rank {self.rank} computes {longer} longer, and may cost up to {most} of a step: {why}"
         why = (
             f"; without it a step takes {percent_text(self.regains * 100)} less, but steps are too few or too much "
             "alike, or ranks too far apart, to tell that from chance"
@@ -50,7 +56,7 @@ def denied(
     meets: tuple[Ints, Ints],
     longer: Mapping[int, Sequence[float]],
     step_ns: float,
-    regains: Callable[[int], float],
+    regains: Callable[[int], tuple[float, float]],
 ) -> Denied | None:
     """Return the longest-computing rank that is no cause, but is waited for most or would cost much; else None.
 
@@ -61,7 +67,8 @@ def denied(
         meets: numbers of the points at which members come to collectives, and of those at which these start.
         longer: rank that is no cause -> its extra time of computing per step [ns], and the share that this is.
         step_ns: length of a step [ns].
-        regains: returns the share of a step that the replay without a rank saves.
+        regains: returns the share of a step that the replay without a rank saves, and may save if communication whose
+            partners are not known waits for it.
     """
     came, meet = meets
     waits = job.points.time[meet] - job.points.time[came]
@@ -73,10 +80,12 @@ def denied(
     for rank in sorted(longer, key=lambda rank: -longer[rank][0])[:_TRIED]:
         (more, share), waiting = longer[rank], for_ranks.get(rank, 0.0) / float(waits.sum())
         if more >= _LEAST * step_ns and (waiting >= _FOR_ONE or len(longer) == len(job.steps)):
-            regained = regains(rank)
+            regained, most = regains(rank)
             is_little = job.matched >= WELL_MATCHED and _LINKED * more <= regained * step_ns < _REGAINED * step_ns
             if (waiting >= _FOR_ONE and not is_little) or regained >= _LEAST:
                 return Denied(rank, share, waiting, regained if regained >= _REGAINED else 0.0)
+            if most >= _REGAINED:
+                return Denied(rank, share, waiting, most=most)
     return None
 
 

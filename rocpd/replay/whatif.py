@@ -39,6 +39,7 @@ from rocpd.replay.excess import excess
 from rocpd.replay.graph import INSIDE
 from rocpd.replay.job import WELL_MATCHED, JobGraph, read_job
 from rocpd.replay.points import Edge, Point
+from rocpd.replay.unmatched import may_wait
 from rocpd.schema.rules.kernel_categories import Categories
 from rocpd.schema.rules.steps import STEP_MARKER, folded
 
@@ -197,7 +198,12 @@ class Replays:
         """
         (prediction,) = self._predictions([asked])
         compared, denied = [change for change in prediction.changes if _is_compared(change)], self.blame.denied
-        if denied and not denied.regains and any(change.kind in ("rank", "host") for change in compared):
+        if (
+            denied
+            and not denied.regains
+            and not denied.most
+            and any(change.kind in ("rank", "host") for change in compared)
+        ):
             raise RocpdError(f"not known: {denied}", _RECORD)
         if len(compared) == len(prediction.changes) and -prediction.gain > _COSTS:
             text = f"{prediction}: not known: a replay says that it would take longer without, which cannot be"
@@ -262,7 +268,8 @@ class Replays:
     def _alike(self, asked: Sequence[Change]) -> Ints:
         """Return the likely excess of points that compare with no other rank, by that of the rank's other points [ns].
 
-        They may be waited for more than the others: the last stage of a pipeline alone computes the loss.
+        They may be waited for more than the others: the last stage of a pipeline alone computes the loss. And
+        communication with unknown partners may wait for these ranks.
         """
         points, beyond, counts = self.job.points, self.blaming.beyond, self.blaming.counts
         also = np.zeros(len(points), np.int64)
@@ -276,6 +283,8 @@ class Replays:
             known, alone = rows[is_known], rows[~is_known]
             share = max(0.0, less[known].sum() / max(1, points.work[known].sum()))
             also[alone] = np.maximum(also[alone], in_ns(points.work[alone] * min(1.0, _MORE * share)))
+            waits = may_wait(self.job, counts, self.blaming.at, less)
+            also = also if waits is None else np.maximum(also, waits)
         return also
 
     def _uncertainty(self, change: Change) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -135,6 +136,33 @@ def test_no_partner_of_a_slow_rank_is_named_for_its_host_whose_calls_are_not_rec
     with rocpd.connect(simulate(job)) as session:
         found = [each for each in session.summary("overview").findings if each.rule == "comm.straggler"]
     assert [each.rank for each in found] == [plan(job).facts[0].rank]
+
+
+def test_no_slow_rank_is_acquitted_that_unmatched_communication_may_wait_for(tmp_path: Path) -> None:
+    """A tenth of the time of communication is enough to hide what it costs."""
+    every: dict[str, Any] = {"ranks": 8, "pp": 2, "tp": 2, "seed": 20008, "noise": 2.0, "rccl": "calls"}
+    job, without = (JobOptions(tmp_path, **every, plant=plant) for plant in ("imbalance=20,lost-dispatches=40", "none"))
+    rank, (now, then) = plan(job).facts[0].rank, (step_of(each) for each in (job, without))
+    with rocpd.connect(simulate(job)) as session:
+        (finding,) = (each for each in session.summary("overview").findings if each.rule == "comm.straggler")
+        answer = session.whatif(without=[f"rank:{rank}"]).together
+    said = re.search(rf"rank {rank} computes .* longer, and may cost up to (.*?) % of a step", finding.text)
+    assert finding.verdict is Verdict.UNKNOWN
+    assert said is not None
+    assert float(said[1]) == pytest.approx(100 * (1 - then / now), rel=0.1)
+    assert answer.gains[0] <= 1 - then / now <= answer.gains[1]
+
+
+def test_the_most_is_said_that_a_rank_of_experts_may_cost_whose_exchanges_are_not_matched(tmp_path: Path) -> None:
+    every: dict[str, Any] = {"ranks": 8, "ep": 4, "steps": 8, "seed": 20094, "noise": 0.5, "rccl": "none"}
+    job, without = (JobOptions(tmp_path, **every, plant=plant) for plant in ("slowdown=20", "none"))
+    now, then = (step_of(each) for each in (job, without))
+    with rocpd.connect(simulate(job)) as session:
+        first, *_ = (each for each in session.summary("overview").findings if each.rule == "comm.straggler")
+    least, most = (float(str(first.evidence[name])) for name in ("cost_percent", "cost_at_most_percent"))
+    assert first.rank == plan(job).facts[0].rank
+    assert least < 100 * (1 - then / now) < most < 15
+    assert f"it may cost up to {most:.0f} %: " in first.text
 
 
 def _said(layout: str, rccl: str, plant: str, seed: int, folder: Path) -> str:

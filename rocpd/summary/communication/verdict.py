@@ -37,6 +37,7 @@ _FEW_STEPS = 4
 _REGULAR = 4  # equally spaced stalls: with so many, they come again
 _LISTED = 8  # steps
 _MUCH = 0.03  # share of a step, of the cost of all that differs
+_FAR, _MORE = 1.25, 0.01  # times its cost, and share of a step beside it, from which on the most it may cost is named
 _SEVERAL = 3  # stalling ranks from which on their common cost is given
 _Hosts: TypeAlias = Mapping[int, str | None]
 
@@ -306,13 +307,17 @@ def _accused(cause: Cause, hiding: Sequence[Cause], blame: Blame, unit: str, hos
     text = f"{_who(cause, hosts)} cost{'' if are_ranks else 's'} {costs}: {_why(cause, is_stall, blame.steps, unit)}"
     if cause.waiting >= 0.01:
         text += f"; {cause.waiting * 100:.0f} % of the waiting"
-    if blame.matched < WELL_MATCHED:
-        text += f"; it may cost more: {next(_coverage(blame))}"
+    if cause.most > _FAR * cause.costs and cause.most - cause.costs >= _MORE * blame.step_ns:
+        most = percent_text(cause.most * 100 / blame.step_ns)
+        text += f"; it may cost up to {most}: {_matched(blame)}"
+    elif blame.matched < WELL_MATCHED:
+        text += f"; it may cost more: {_matched(blame)}"
     text += f": {perhaps}{what}"
     evidence: dict[str, object] = {
         "steps": count,
         "cost_ns": cause.costs,
         "cost_percent": percent,
+        **({"cost_at_most_percent": cause.most * 100 / blame.step_ns} if cause.most > cause.costs else {}),
         "mainly": cause.mainly,
         "times_longest": cause.longest,
         **({"grows_percent": [share * 100 for share in cause.grows]} if cause.grows else {}),
@@ -485,7 +490,11 @@ def _not_compared(blame: Blame) -> Iterator[str]:
 
 def _coverage(blame: Blame) -> Iterator[str]:
     if blame.matched < WELL_MATCHED:
-        yield f"{blame.matched * 100:.0f} % of the time of communication is matched"
+        yield _matched(blame)
+
+
+def _matched(blame: Blame) -> str:
+    return f"{blame.matched * 100:.0f} % of the time of communication is matched"
 
 
 def _together(blame: Blame) -> Iterator[str]:

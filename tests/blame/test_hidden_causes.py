@@ -284,6 +284,28 @@ def test_what_nobody_waits_for_is_no_reason(plant: Plant, why: str, tmp_path: Pa
     assert finding.evidence["cost_ns"] == pytest.approx(_gain(shape, [plant, harmless], [plant]), rel=ERROR)
 
 
+@pytest.mark.parametrize(
+    ("plants", "why"),
+    [
+        ([("late", 300), ("compute", 10)], "its host takes 301 us longer (time between steps), in all 16 steps, and "),
+        ([("late", 300), ("compute", 20)], "computes 21 % longer, in all 16 steps, and its host takes 301 us longer; "),
+        ([("late", 60), ("compute", 20)], "computes 21 % longer, in all 16 steps; "),
+        ([("late", 300)], "its host takes 301 us longer (time between steps), most in 15 of 16 steps; "),
+    ],
+)
+def test_a_late_host_and_slow_kernels_of_one_rank_are_both_named(
+    plants: list[tuple[str, float]], why: str, tmp_path: Path
+) -> None:
+    """A part that is small beside the other is not."""
+    every = [Plant(kind, size, (3,)) for kind, size in plants]
+    (finding,) = (each for each in _said(Shape(), every, tmp_path) if each.rule == "comm.straggler")
+    (advised,) = (each for each in rocpd.advise(tmp_path).findings if each.rule == "comm.straggler")
+    assert why in finding.text
+    assert finding.evidence["cost_ns"] == pytest.approx(_gain(Shape(), every, every), rel=ERROR)
+    assert ("too: " in str(advised.action)) == ("also" in finding.evidence) == (", and " in why)
+    assert ("the GPU is as fast as others" in str(advised.action)) == (len(plants) == 1)
+
+
 _LAYOUTS: list[dict[str, Any]] = [{}, {"tp": 4, "nodes": 2, "rccl": "sizes"}, {"ep": 4, "rccl": "sizes"}]
 
 

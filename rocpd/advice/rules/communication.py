@@ -12,7 +12,7 @@ from rocpd.advice.rule import Need, Rule, Threshold
 from rocpd.facts.communication.collectives import listed
 from rocpd.facts.timeline import EXPOSED_COMMUNICATION
 from rocpd.federate.select.filters import LEFT_OUT
-from rocpd.replay.causes import OF_COMPUTE
+from rocpd.replay.causes import OF_COMPUTE, OF_HOST
 from rocpd.replay.changes import FREE, OVERLAPPED, Change, without
 from rocpd.summary.communication.exposed import split_of
 from rocpd.summary.communication.slow import (
@@ -53,8 +53,13 @@ _OTHER_REASONS = (
     "metric --clock --power`). `rocpd summary kernels JOB --by rank` shows which kernels differ."
 )
 _LATE = (
-    "The host starts work late there, the GPU is as fast as others. Look at what runs there before the step "
-    "(`idle-calls`), and pin the process to the cores near its GPU (`amd-smi topology`, `numactl --cpunodebind`)."
+    "The host starts work late there{besides}. Look at what runs there before the step (`idle-calls`), and pin the "
+    "process to the cores near its GPU (`amd-smi topology`, `numactl --cpunodebind`)."
+)
+_LATE_TOO = "Its host starts work late, too: look at what runs there before the step (`idle-calls`)."
+_LONGER_TOO = (
+    "It computes longer, too: compare its GPU with the others (`amd-smi metric --clock --power`), and its kernels "
+    "(`rocpd summary kernels JOB --by rank`)."
 )
 _LINK = (
     "Transfers take longer there than between other ranks. Compare the links (`amd-smi xgmi`, `rccl-tests` between "
@@ -92,6 +97,15 @@ def _late_in(finding: Finding) -> Container[int | None]:
 
 
 def _straggler_action(case: Case, finding: Finding) -> str:
+    """Return what to do for the main reason, and for others that cost time, too."""
+    evidence = finding.evidence
+    also = evidence.get("also")
+    texts = {OF_HOST: _LATE_TOO, OF_COMPUTE: _LONGER_TOO}
+    too = [texts[each] for each in also if each in texts] if isinstance(also, list) else []
+    return " ".join([_main_action(case, finding), *too])
+
+
+def _main_action(case: Case, finding: Finding) -> str:
     evidence = finding.evidence
     lower = evidence.get("clock_lower_percent")
     if (isinstance(lower, float) and lower >= LOWER_PERCENT) or "grows_percent" in evidence:
@@ -101,7 +115,7 @@ def _straggler_action(case: Case, finding: Finding) -> str:
     if "stalls" in evidence:
         return _SOMETIMES.format(host=_STALLS_OF_HOST if "later_ns" in evidence else "")
     if "later_ns" in evidence:
-        return _LATE
+        return _LATE.format(besides="" if "also" in evidence else ", the GPU is as fast as others")
     if "reasons" in evidence:
         return _OTHER_REASONS
     if has_more_work(finding):
@@ -142,7 +156,8 @@ def _comm_straggler_explains(cause: Finding, other: Finding) -> bool:
     if other.rule == SLOW:
         link, is_one = cause.evidence.get("link"), other.evidence.get("groups", 1) == 1
         return is_one and isinstance(link, list) and other.evidence["group"] == listed(link)
-    return other.rule == "gpu.starved" and "later_ns" in cause.evidence and other.rank == cause.rank
+    is_late = "later_ns" in cause.evidence or OF_HOST in str(cause.evidence.get("also"))
+    return other.rule == "gpu.starved" and is_late and other.rank == cause.rank
 
 
 def _straggler_gone(finding: Finding) -> Sequence[Change]:

@@ -20,7 +20,7 @@ from rocpd.facts.communication.matching import Clocks
 from rocpd.facts.communication.members import arrivals
 from rocpd.facts.regions import RankSteps
 from rocpd.facts.short_names import kernel_name
-from rocpd.replay.causes import OF_COMPUTE, OF_COPIES, OF_HOST, OF_LINKS, STALLS, Blame, Cause, CauseKind
+from rocpd.replay.causes import OF_COMPUTE, OF_COPIES, OF_HOST, OF_LINKS, PARTS, STALLS, Blame, Cause, CauseKind
 from rocpd.replay.chance import CERTAIN, LIKELY
 from rocpd.replay.changes import of_cause
 from rocpd.replay.job import WELL_MATCHED, JobGraph
@@ -37,6 +37,7 @@ _FEW_STEPS = 4
 _REGULAR = 4  # equally spaced stalls: with so many, they come again
 _LISTED = 8  # steps
 _MUCH = 0.03  # share of a step, of the cost of all that differs
+_ALSO = 0.25  # times the main part of a cause, of another part that is named
 _FAR, _MORE = 1.25, 0.01  # times its cost, and share of a step beside it, from which on the most it may cost is named
 _SEVERAL = 3  # stalling ranks from which on their common cost is given
 _Hosts: TypeAlias = Mapping[int, str | None]
@@ -304,7 +305,9 @@ def _accused(cause: Cause, hiding: Sequence[Cause], blame: Blame, unit: str, hos
     percent = cause.costs * 100 / blame.step_ns
     step = "a mean step" if unit == "steps" else "a mean piece"
     costs = f"{readable(cause.costs, 'ns')} of {step} ({percent_text(percent)}){_once(hiding, hosts)}"
-    text = f"{_who(cause, hosts)} cost{'' if are_ranks else 's'} {costs}: {_why(cause, is_stall, blame.steps, unit)}"
+    also = [what for what in PARTS if what != cause.mainly and cause.takes[what] >= _ALSO * cause.takes[cause.mainly]]
+    why = ", and ".join([_why(cause, is_stall, blame.steps, unit), *(_takes(cause, what) for what in also)])
+    text = f"{_who(cause, hosts)} cost{'' if are_ranks else 's'} {costs}: {why}"
     if cause.waiting >= 0.01:
         text += f"; {cause.waiting * 100:.0f} % of the waiting"
     if cause.most > _FAR * cause.costs and cause.most - cause.costs >= _MORE * blame.step_ns:
@@ -326,6 +329,7 @@ def _accused(cause: Cause, hiding: Sequence[Cause], blame: Blame, unit: str, hos
         **({} if is_stall else {"compute_longer_percent": cause.longer * 100}),
         "wait_percent": cause.waiting * 100,
         **({"stalls": list(cause.stalls)} if is_at_times else {}),
+        **({"also": also} if also else {}),
         **({"later_ns": cause.takes[OF_HOST]} if cause.mainly == OF_HOST else {}),
         **({"hidden_by": [of_cause(each).what for each in hiding]} if hiding else {}),
         **whom,
@@ -387,9 +391,24 @@ def _are_ranks(cause: Cause) -> bool:
 
 def _why(cause: Cause, is_stall: bool, steps: Sequence[int], unit: str) -> str:
     """Return which part takes longer, and the number of steps in which it was longest, in words."""
-    what = cause.mainly
+    takes = _takes(cause, cause.mainly, is_stall=is_stall, name=cause.largest[0])
+    since = cause.since if unit == "steps" else None
+    begin = "" if since is None else f" from step {since} on"
+    if is_stall:
+        return takes + (f",{begin}" if begin else f" in {len(cause.stalls)} of {len(steps)} {unit}")
+    grows = ""
+    if cause.grows and unit == "steps":
+        first, last = (percent_text(share * 100) for share in cause.grows)
+        grows = f", more and more: {first} in the first quarter of steps, {last} in the last"
+    often, of = "", sum(since is None or step >= since for step in steps)
+    if cause.longest and cause.kind is not CauseKind.LINK:
+        often = f" in all {of} {unit}" if cause.longest == of else f" most in {cause.longest} of {of} {unit}"
+    return f"{takes}{grows}" + (f",{often}{begin}" if often or begin else "")
+
+
+def _takes(cause: Cause, what: str, *, is_stall: bool = False, name: str = "") -> str:
+    """Return how much longer a part of the work takes, in words; `name`: what in it takes most of that, if known."""
     long = readable(cause.in_stalls if is_stall else cause.takes[what], "ns")
-    name, _ = cause.largest
     computes, its_host, its = (
         ("compute", "their hosts take", "their") if _are_ranks(cause) else ("computes", "its host takes", "its")
     )
@@ -399,18 +418,7 @@ def _why(cause: Cause, is_stall: bool, steps: Sequence[int], unit: str) -> str:
         OF_COPIES: f"{its} copies take {long} longer",
         OF_LINKS: f"transfers take {long} longer than between other ranks",
     }
-    since = cause.since if unit == "steps" else None
-    begin = "" if since is None else f" from step {since} on"
-    if is_stall:
-        return texts[what] + (f",{begin}" if begin else f" in {len(cause.stalls)} of {len(steps)} {unit}")
-    grows = ""
-    if cause.grows and unit == "steps":
-        first, last = (percent_text(share * 100) for share in cause.grows)
-        grows = f", more and more: {first} in the first quarter of steps, {last} in the last"
-    often, of = "", sum(since is None or step >= since for step in steps)
-    if cause.longest and cause.kind is not CauseKind.LINK:
-        often = f" in all {of} {unit}" if cause.longest == of else f" most in {cause.longest} of {of} {unit}"
-    return f"{texts[what]}{grows}" + (f",{often}{begin}" if often or begin else "")
+    return texts[what]
 
 
 def _mostly(kernel: str) -> str:

@@ -207,6 +207,9 @@ def _agent_times(
         spent = replace(_in_order(_joined(agent, (busy, idle))), lane=lane)
         if time and time.taken:
             spent = spent.cut(outside(spent.pieces(), had_by_others(time.taken, agent)))
+        if time and time.skipped:
+            low, high = time.skipped
+            spent = spent.cut(outside(spent.pieces(), (np.array([low]), np.array([high]))))
         if len(spent.start):
             yield spent
 

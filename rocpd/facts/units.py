@@ -13,8 +13,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from functools import partial
+from itertools import pairwise
 from statistics import median
 from typing import NamedTuple, TypeAlias
 
@@ -45,6 +46,7 @@ LEAST_STEPS = 4
 
 _WARM = 1.5  # times the median of the steps after it
 _FEWEST = 2  # steps that count: a single one may not be typical
+_LONGER, _LONGER_NS = 1.1, 1_000_000  # a step on one machine than on others, where a clock may have been set
 _ALIGNED = ("reference", "collectives", "utc", "given")
 """Methods of alignment that show when ranks ran together; moving first events onto each other does not."""
 
@@ -99,6 +101,7 @@ class RankTime:
         steps: number of its steps, without warm-up; 0: the time does not go by steps.
         warm_up: number of warm-up steps before them.
         taken: times in which other processes have shared agents, where these are not to count twice.
+        skipped: start and end of times that never were, as the clock was set ahead: no work lasts through them [ns].
     """
 
     start: int
@@ -106,6 +109,7 @@ class RankTime:
     steps: int = 0
     warm_up: int = 0
     taken: Taken = ()
+    skipped: tuple[int, int] | None = None
 
     def is_first(self, agent: int) -> bool:
         """Whether this rank is the first process that uses an agent: values counted once per agent count here."""
@@ -128,6 +132,16 @@ def times_that_count(session: Federation, options: Options) -> Times:
         session: the job and the window.
         options: markers that are steps, and whether all time counts.
     """
+    times = _with_skipped(session, options)
+    if not _may_skip(session, options.step_marker):
+        return times
+    shifts = {rank: session.job.alignment.shift(rank) for rank in times}
+    ahead = {rank: (shift.since - shift.jump, shift.since) for rank, shift in shifts.items() if shift.jump > 0}
+    return {rank: replace(time, skipped=ahead[rank]) if rank in ahead else time for rank, time in times.items()}
+
+
+def _with_skipped(session: Federation, options: Options) -> Times:
+    """Return the same as if no clock had been set."""
     if session.window:
         return {rank: RankTime(*seen.base) for rank, seen in windows(session).items() if seen.base}
     steps = steps_of_ranks(session, options.step_marker)
@@ -138,6 +152,27 @@ def times_that_count(session: Federation, options: Options) -> Times:
             times |= active_times(session, [rank.number for rank in ranks], steady)
         times |= {} if options.everything else steady
     return times
+
+
+def _may_skip(session: Federation, step_marker: str) -> bool:
+    """Whether a clock may have been set ahead: a step took clearly longer on one machine than on another.
+
+    Steps are known by now, while the alignment of clocks may take a further pass over all ranks.
+    """
+    machines = {rank.machine_id or rank.number: rank.number for rank in session.ranks}
+    if len(machines) < 2 or session.runs > 1:
+        return False
+    steps = steps_of_ranks(session, step_marker)
+    periods = [_periods(steps[rank]) for rank in machines.values()]
+    if not periods[0] or len(set(map(len, periods))) > 1:
+        return True
+    return any(max(each) > _LONGER * min(each) + _LONGER_NS for each in zip(*periods, strict=True))
+
+
+def _periods(steps: Steps) -> list[int]:
+    """Return the time from the start of each step to that of the next one, for the last one to its end [ns]."""
+    edges = [*sorted(start for start, _ in steps.values()), max((end for _, end in steps.values()), default=0)]
+    return [after - before for before, after in pairwise(edges)]
 
 
 def slow_beyond(lengths: Sequence[float], times: float = SLOW, deviations: float = DEVIATIONS) -> float:

@@ -172,6 +172,22 @@ def test_a_clock_that_was_set_makes_no_step_longer_and_hides_none(tmp_path: Path
     assert all(slow.values())
 
 
+def test_a_clock_that_was_set_leaves_no_gpu_idle(tmp_path: Path) -> None:
+    """Neither in tables nor in conclusions: what never was is no time of an agent."""
+    idle, said = {}, {}
+    parts: dict[str, dict[object, int]] = {}
+    for plant in ("none", "clock-step=5000"):
+        options = JobOptions(tmp_path / plant, ranks=8, nodes=2, steps=10, seed=20300, plant=plant)
+        with rocpd.connect(simulate(options)) as session:
+            idle[plant] = {row[0]: row[1:] for row in cells(session, "idle", "cause idle_ns longest_ns")}
+            parts[plant] = dict(session.sql("select part, sum(end - start) from agent_time group by part").fetchall())
+            findings = [*session.summary("overview").findings, *session.advise().findings]
+            said[plant] = [(each.rule, each.verdict) for each in findings if each.rule.startswith("gpu.")]
+    assert idle["clock-step=5000"] == {cause: pytest.approx(each, rel=0.02) for cause, each in idle["none"].items()}
+    assert parts["clock-step=5000"] == pytest.approx(parts["none"], rel=0.02)
+    assert said["clock-step=5000"] == said["none"]
+
+
 def test_nobody_knows_what_passes_between_steps_where_clocks_do_not_fit_together(tmp_path: Path) -> None:
     """Nothing says what the clock was set by, as no communicator is known: of pauses nothing is said."""
     options = JobOptions(tmp_path, ranks=4, nodes=2, steps=12, seed=3, rccl="none", plant="clock-step=9000")

@@ -138,6 +138,15 @@ def test_no_partner_of_a_slow_rank_is_named_for_its_host_whose_calls_are_not_rec
     assert [each.rank for each in found] == [plan(job).facts[0].rank]
 
 
+def test_the_host_of_a_slow_rank_is_no_second_reason_where_its_calls_are_not_recorded(tmp_path: Path) -> None:
+    job = JobOptions(tmp_path, ranks=8, steps=16, seed=20070, plant="throttled=20,no-hip-trace")
+    with rocpd.connect(simulate(job)) as session:
+        first, *_ = (each for each in session.summary("overview").findings if each.rule == "comm.straggler")
+    assert first.rank == plan(job).facts[0].rank
+    assert "computes" in first.text
+    assert "host" not in first.text
+
+
 def test_no_slow_rank_is_acquitted_that_unmatched_communication_may_wait_for(tmp_path: Path) -> None:
     """A tenth of the time of communication is enough to hide what it costs."""
     every: dict[str, Any] = {"ranks": 8, "pp": 2, "tp": 2, "seed": 20008, "noise": 2.0, "rccl": "calls"}

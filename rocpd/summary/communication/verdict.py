@@ -306,6 +306,7 @@ def _accused(cause: Cause, hiding: Sequence[Cause], blame: Blame, unit: str, hos
     step = "a mean step" if unit == "steps" else "a mean piece"
     costs = f"{readable(cause.costs, 'ns')} of {step} ({percent_text(percent)}){_once(hiding, hosts)}"
     also = [what for what in PARTS if what != cause.mainly and cause.takes[what] >= _ALSO * cause.takes[cause.mainly]]
+    also = [what for what in also if what != OF_HOST or not blame.hides_hosts]
     why = ", and ".join([_why(cause, is_stall, blame.steps, unit), *(_takes(cause, what) for what in also)])
     text = f"{_who(cause, hosts)} cost{'' if are_ranks else 's'} {costs}: {why}"
     if cause.waiting >= 0.01:

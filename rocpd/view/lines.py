@@ -27,7 +27,7 @@ from rocpd.convert.deliver import Placement
 from rocpd.convert.formats.layout import titles_of_job, tree
 from rocpd.convert.gather.collect import collect_for_viewers
 from rocpd.convert.gather.context import Damage
-from rocpd.convert.gather.derived import MARKED, STEP
+from rocpd.convert.gather.cpu import MARKED, STEP
 from rocpd.convert.model import Annotation, RankEvents, Slices, TrackKind
 from rocpd.convert.options import ConvertOptions
 from rocpd.facts.columns import EqualColumns, distinct

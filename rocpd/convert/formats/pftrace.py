@@ -20,7 +20,7 @@ from rocpd.base import Ints, Progress, frozen
 from rocpd.convert.deliver import Frame, RankPart
 from rocpd.convert.formats import protobuf as pb
 from rocpd.convert.formats.layout import TreeNode, instant_ties, nesting, ties, tree, write_for_viewers
-from rocpd.convert.gather.derived import STEP
+from rocpd.convert.gather.cpu import STEP
 from rocpd.convert.model import Annotation, Counters, Instants, Ragged, RankEvents, Slices, Track, TrackKind
 from rocpd.convert.options import ConvertOptions
 from rocpd.facts.columns import TextCodes, distinct, grouped

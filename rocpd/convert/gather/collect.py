@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 
 from rocpd.base import Ints
 from rocpd.convert.deliver import Placement
-from rocpd.convert.gather import cpu, gpu, memory, pmc
+from rocpd.convert.gather import cpu, gpu
 from rocpd.convert.gather.context import Context, Damage
-from rocpd.convert.gather.cpu import connect, launching_calls, queue_depths
-from rocpd.convert.gather.derived import gpu_time, marked, read_steps, step_slices
+from rocpd.convert.gather.cpu import connect, gpu_time, launching_calls, marked, queue_depths, read_steps, step_slices
 from rocpd.convert.model import RankEvents
 from rocpd.convert.options import ConvertOptions
 from rocpd.facts.regions import Steps
@@ -54,24 +53,24 @@ def _gather(context: Context) -> Sequence[Ints]:
     events = context.events
     dispatches = gpu.dispatches(context)
     copies = gpu.copies(context)
-    values = pmc.values(context)
-    sums = pmc.of_dispatches(values, dispatches)
+    values = gpu.counter_values(context)
+    sums = gpu.of_dispatches(values, dispatches)
     kernels = dispatches.slices
     if context.options.annotate_pmc:
-        annotations = (*kernels.annotations, *pmc.as_annotations(values, sums, len(kernels)))
+        annotations = (*kernels.annotations, *gpu.as_annotations(values, sums, len(kernels)))
         kernels = dataclasses.replace(kernels, annotations=annotations)
     regions = cpu.regions(context)
     work = kernels, copies
     launching = launching_calls(regions, work)
     waiting = [queue_depths(context, regions, work, launching)] if context.options.queue_depth else []
     calls, (kernels, copies) = connect(events.rank, regions, work, launching)
-    allocations, memory_held = memory.allocations(context)
+    allocations, memory_held = gpu.allocations(context)
     events.slices = [calls, kernels, copies, gpu.graph_launches(context), allocations]
     samples = cpu.read_samples(context)
     events.instants = [cpu.samples(context, *samples, values.events)]
     events.counters = [
-        *pmc.dispatch_counters(context, values, sums, dispatches),
-        *pmc.sample_counters(context, *samples, values, dispatches),
+        *gpu.dispatch_counters(context, values, sums, dispatches),
+        *gpu.sample_counters(context, *samples, values, dispatches),
         memory_held,
         *waiting,
     ]

@@ -30,7 +30,7 @@ from rocpd.federate.open.source import INDEX_FOLDER
 from rocpd.federate.plan.steps import IndexUse
 from rocpd.federate.result import Result, Rows
 from rocpd.federate.run.rank_reader import FactStore
-from rocpd.federate.run.request import Columnar
+from rocpd.federate.run.shares import Columnar
 from rocpd.federate.select.align import Align, GivenOffset
 from rocpd.federate.select.filters import Filters, unmatched
 from rocpd.federate.select.selection import Selection

@@ -19,8 +19,8 @@ from rocpd.base.output import as_output_error, complete_or_nothing, workplace
 from rocpd.convert.options import ConvertOptions, Split
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.identify import Rank
-from rocpd.federate.run.pool import ConnectionCache
 from rocpd.federate.run.rank_reader import RankReader, RankTask, run_task
+from rocpd.federate.run.shares import ConnectionCache
 from rocpd.federate.select.align import UNSHIFTED, Alignment, Clock, Shift
 from rocpd.federate.select.selection import Part
 from rocpd.schema.rules.events import EVENTS

@@ -41,8 +41,8 @@ import numpy as np
 from rocpd.base import NULL, Flags, Floats, Ints, QueryError, Row, frozen
 from rocpd.base.sqlite import apsw
 from rocpd.federate.result import Cursor
-from rocpd.federate.run.pool import ShareDatabase
 from rocpd.federate.run.rank_reader import RankReader
+from rocpd.federate.run.shares import ShareDatabase
 from rocpd.schema.load import strip_comments
 from rocpd.schema.quote import quote_name
 from rocpd.schema.render import RankTables

@@ -23,9 +23,8 @@ from rocpd.federate.open.opening import FileNote, Opening, check_file, lines_of,
 from rocpd.federate.open.source import Foreign
 from rocpd.federate.run.files import Files
 from rocpd.federate.run.local import Executor
-from rocpd.federate.run.pool import Pool
 from rocpd.federate.run.rank_reader import FactStore
-from rocpd.federate.run.request import Columnar
+from rocpd.federate.run.shares import Columnar, Pool
 from rocpd.federate.select.align import Align, GivenOffset
 
 if TYPE_CHECKING:

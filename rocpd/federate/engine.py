@@ -23,8 +23,7 @@ from rocpd.federate.result import Cursor, Rows, as_query_error, spooled
 from rocpd.federate.run.attach import ATTACH_LIMIT, CopiedDatabase, attached
 from rocpd.federate.run.calculated import Load, add_calculated
 from rocpd.federate.run.files import Files
-from rocpd.federate.run.pool import Share
-from rocpd.federate.run.request import Bindings, Columnar, RankQuestion, Request, in_chunks
+from rocpd.federate.run.shares import Bindings, Columnar, RankQuestion, Request, Share, in_chunks
 from rocpd.federate.unify import Unifier
 from rocpd.schema.quote import quote_name
 from rocpd.schema.render import RankTables, named, relations

@@ -19,8 +19,8 @@ from rocpd.federate.open.identify import Rank
 from rocpd.federate.plan.steps import Strategy
 from rocpd.federate.result import Result, Rows, SessionCursor
 from rocpd.federate.run.local import Executor
-from rocpd.federate.run.pool import Share
 from rocpd.federate.run.rank_reader import RankReader
+from rocpd.federate.run.shares import Share
 from rocpd.federate.select.align import Alignment, Domain, Span
 from rocpd.federate.select.filters import Filters, of_rank, select_ranks
 from rocpd.federate.select.selection import Cut, Selection

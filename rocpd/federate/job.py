@@ -20,9 +20,8 @@ from rocpd.federate.limits import usable_cores
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.plan.steps import Scatter
 from rocpd.federate.run.files import Files
-from rocpd.federate.run.pool import Share, shares_of
 from rocpd.federate.run.rank_reader import STATEMENT_BYTES, Fact, FactsOfRank, RankReader, RankTask, with_kept
-from rocpd.federate.run.request import RankQuestion, Request
+from rocpd.federate.run.shares import RankQuestion, Request, Share, shares_of
 from rocpd.federate.select.align import (
     SPAN,
     SPAN_COLUMNS,

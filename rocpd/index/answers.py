@@ -14,8 +14,7 @@ import duckdb
 
 from rocpd.base import InputError, Row, Value, by_key, process
 from rocpd.federate.plan.steps import Unfaithful
-from rocpd.federate.run.pool import Share
-from rocpd.federate.run.request import RankQuestion
+from rocpd.federate.run.shares import RankQuestion, Share
 from rocpd.index.entries import VIEWS, IndexEntry, ValueKind
 from rocpd.index.expressions import MOST_OF_64_BITS, Typed, constant
 from rocpd.index.order import RankOrders
@@ -62,7 +61,7 @@ class StoredAnswers:
         process.abandon(self._database, *self._cursors)
 
     def answer(self, question: RankQuestion, shares: Sequence[Share]) -> Iterator[list[Row]] | str:
-        """Return the rows of an answer, as `rocpd.federate.run.request.Columnar.rows`, or why ranks must be asked."""
+        """Return the rows of an answer, as `rocpd.federate.run.shares.Columnar.rows`, or why ranks must be asked."""
         try:
             translation = self._translation(question, shares)
             cursor = self._cursor()

@@ -15,8 +15,7 @@ from rocpd.base.home import index_root
 from rocpd.federate.limits import usable_cores
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.open.opening import has_open_journal
-from rocpd.federate.run.pool import Share
-from rocpd.federate.run.request import RankQuestion
+from rocpd.federate.run.shares import RankQuestion, Share
 
 if TYPE_CHECKING:
     from rocpd.index.answers import StoredAnswers
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Index:
-    """The entries of all ranks of a job; see `rocpd.federate.run.request.Columnar`.
+    """The entries of all ranks of a job; see `rocpd.federate.run.shares.Columnar`.
 
     It is used while every rank has an entry and its file is unchanged since the look-up.
 

@@ -14,8 +14,7 @@ from typing import TypeAlias
 
 from rocpd.base import InputError, QueryError, frozen
 from rocpd.federate.limits import Limits
-from rocpd.federate.run.pool import Pool, Share, ShareDatabase
-from rocpd.federate.run.request import PlanLine, RankQuestion, Request
+from rocpd.federate.run.shares import PlanLine, Pool, RankQuestion, Request, Share, ShareDatabase
 from rocpd.index.entries import IndexEntry
 from rocpd.schema.load import ViewTable
 from rocpd.schema.render import RankTables

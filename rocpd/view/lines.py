@@ -33,8 +33,8 @@ from rocpd.convert.options import ConvertOptions
 from rocpd.facts.columns import EqualColumns, distinct
 from rocpd.facts.regions import Steps
 from rocpd.facts.units import windows
-from rocpd.federate.run.pool import ConnectionCache
 from rocpd.federate.run.rank_reader import RankReader, RankTask, run_task
+from rocpd.federate.run.shares import ConnectionCache
 from rocpd.schema.rules.categories import domain_of
 from rocpd.session import Session
 from rocpd.table.cell import one_line

@@ -14,8 +14,8 @@ import pytest
 import rocpd
 from rocpd.federate.merge import merge
 from rocpd.federate.open.opening import Opening
-from rocpd.federate.run.pool import ConnectionCache, Pool, borrow, run_lending
 from rocpd.federate.run.rank_reader import RankReader
+from rocpd.federate.run.shares import ConnectionCache, Pool, borrow, run_lending
 from rocpd.session import Session
 from tests.build import TraceBuilder
 

@@ -16,7 +16,7 @@ import pytest
 import rocpd
 from rocpd.base import RocpdError
 from rocpd.federate.run import local
-from rocpd.federate.run.pool import ConnectionCache
+from rocpd.federate.run.shares import ConnectionCache
 from rocpd.federate.run.workers import Here, Workers
 from rocpd.simulator import JobOptions, simulate
 from tests.processes import runs

@@ -14,7 +14,7 @@ import pytest
 
 import rocpd
 from rocpd.base import UsageError
-from rocpd.federate.run.request import Request
+from rocpd.federate.run.shares import Request
 from rocpd.index.build import build
 from tests.build import TraceBuilder
 from tests.index.test_entries import PLANNED, _change, _suffix

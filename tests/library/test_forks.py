@@ -10,7 +10,7 @@ import pytest
 
 from rocpd.federate.limits import Limits
 from rocpd.federate.run.local import Executor, Local
-from rocpd.federate.run.pool import Pool
+from rocpd.federate.run.shares import Pool
 from tests.build import TraceBuilder
 from tests.costs import ROOT
 from tests.library.jobs import WAYS, write_job

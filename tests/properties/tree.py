@@ -9,9 +9,8 @@ from typing import Any
 
 from rocpd.base import Answer, Progress, Row
 from rocpd.federate.run.cluster import reduced
-from rocpd.federate.run.pool import Share, ShareDatabase
 from rocpd.federate.run.rank_reader import RankTask, run_task
-from rocpd.federate.run.request import Request
+from rocpd.federate.run.shares import Request, Share, ShareDatabase
 
 
 class Tree:

@@ -16,7 +16,7 @@ import pytest
 import rocpd
 from rocpd.base import NULL
 from rocpd.facts.columns import BATCH, PIECE, Piece, Select, columns, joined, pieces
-from rocpd.federate.run.pool import ShareDatabase
+from rocpd.federate.run.shares import ShareDatabase
 from tests.build import TraceBuilder
 
 START = 1_700_000_000_000_000_000

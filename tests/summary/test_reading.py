@@ -12,7 +12,7 @@ import pytest
 import rocpd
 from rocpd.base import NULL
 from rocpd.facts.rank import By, Options, RankReading
-from rocpd.federate.run.pool import ShareDatabase
+from rocpd.federate.run.shares import ShareDatabase
 from rocpd.simulator import JobOptions, simulate
 from tests.build import TraceBuilder
 from tests.conftest import OpenJob

@@ -16,7 +16,7 @@ from rocpd.base.sqlite import READWRITE, apsw
 from rocpd.federate.open.guard import guard
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.open.opening import Opening, as_input_error
-from rocpd.federate.run.pool import Share
+from rocpd.federate.run.shares import Share
 from rocpd.federate.unify import Unifier
 from rocpd.schema.load import VIEWS, view
 from rocpd.schema.quote import quote_name

@@ -22,9 +22,8 @@ from rocpd.base.version import __version__
 from rocpd.federate import limits as standard
 from rocpd.federate.limits import Limits
 from rocpd.federate.run.local import in_batches, sizes_of
-from rocpd.federate.run.pool import ConnectionCache, Share, ShareDatabase
 from rocpd.federate.run.rank_reader import RankTask, run_task
-from rocpd.federate.run.request import Request
+from rocpd.federate.run.shares import ConnectionCache, Request, Share, ShareDatabase
 from rocpd.federate.run.threads import in_order
 
 if TYPE_CHECKING:

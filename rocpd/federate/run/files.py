@@ -17,9 +17,8 @@ from rocpd.base.stages import Stages
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.open.opening import Opening, raise_for_damaged_file
 from rocpd.federate.run.local import Executor, Local
-from rocpd.federate.run.pool import Pool
 from rocpd.federate.run.rank_reader import FactStore
-from rocpd.federate.run.request import Columnar
+from rocpd.federate.run.shares import Columnar, Pool
 
 _MOST_KNOWN_BYTES = 1 << 28  # of all files together
 

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
 from rocpd.base import Answer, Progress, Row, process
 from rocpd.federate.limits import Limits, usable_cores
-from rocpd.federate.run.pool import Pool, Share
 from rocpd.federate.run.rank_reader import STATEMENT_BYTES, RankTask, run_task
-from rocpd.federate.run.request import Request
+from rocpd.federate.run.shares import Pool, Request, Share
 
 if TYPE_CHECKING:
     from rocpd.federate.run.workers import Workers

@@ -15,7 +15,7 @@ from typing import Any, Generic, Protocol, TypeAlias
 
 from rocpd.base import Answer, Parameters, Row, frozen
 from rocpd.federate.open.identify import Rank
-from rocpd.federate.run.pool import Lend, Share, ShareDatabase, borrow
+from rocpd.federate.run.shares import Lend, Share, ShareDatabase, borrow
 from rocpd.schema.render import RankTables, outside_of
 
 

@@ -24,7 +24,7 @@ from typing import Any
 
 from rocpd.base import Answer, ClosedError, RocpdError, leftovers, process
 from rocpd.base.packing import pack
-from rocpd.federate.run.pool import ConnectionCache, Lend, run_lending
+from rocpd.federate.run.shares import ConnectionCache, Lend, run_lending
 from rocpd.federate.run.threads import Task, on_threads
 
 _SERVE = """

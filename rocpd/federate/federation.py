@@ -24,7 +24,7 @@ from rocpd.federate.run.shares import Share
 from rocpd.federate.select.align import Alignment, Domain, Span
 from rocpd.federate.select.filters import Filters, of_rank, select_ranks
 from rocpd.federate.select.selection import Cut, Selection
-from rocpd.federate.select.window import Window, resolve
+from rocpd.federate.select.window import WholeTrace, Window, resolve
 from rocpd.schema.load import VIEWS
 from rocpd.schema.quote import quote_name
 from rocpd.schema.render import RankTables
@@ -230,8 +230,6 @@ class Federation:
             raise RocpdError("no events, so there is no time line to take a window of")
         if window.ways & {"times", "kernels"}:
             self._note_alignment()
-        from rocpd.federate.select.landmarks import WholeTrace
-
         return self.cut_to(resolve(window, WholeTrace(line, list(self.job.rank_of), unwindowed.map_ranks, self.note)))
 
     def cut_to(self, cut: Cut | None) -> Self:

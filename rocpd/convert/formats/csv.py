@@ -1,8 +1,8 @@
 """The CSV files of rocprofv3, with a leading Guid column: one per kind of event, statistics, and agent_info.csv.
 
-Headers are those of rocprofv3, after the Guid; values are those of AMD's `rocpd convert -f csv`. The files of the tool of
-2026 are known from AMD's public documents and tests: one file for regions of every category, headers in which only the
-first letter of each word is a capital, and a duration at the end.
+Headers are those of rocprofv3, after the Guid; values are those of AMD's `rocpd convert -f csv`. The files of the tool
+of 2026 are known from AMD's public documents and tests: one file for regions of every category, headers in which only
+the first letter of each word is a capital, and a duration at the end.
 
 Times stay as recorded, rows of a rank are in order of start. In statistics, sums are exact integers; only averages,
 shares and deviations round. In the file of agents, numbers are bare, texts quoted, and bit fields packed into a number,

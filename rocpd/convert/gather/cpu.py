@@ -4,10 +4,9 @@ A flow leads from an API call to each dispatch or copy that it launched, by the 
 counter shows the number of operations that are launched and have not started. Links never cross ranks, and a slice of
 GPU work has at most one flow.
 
-Tracks that viewers show beside events follow from them: work of GPUs, markers on GPUs, steps. The work of GPUs over time
-(computing, communicating, both, copying or none) is the overview of a collapsed rank. The work of a marker range is all
-work that its own thread launched during it. `rocpd.facts.regions` decides which steps there are, and when.
-
+Tracks that viewers show beside events follow from them: work of GPUs, markers on GPUs, steps. The work of GPUs over
+time (computing, communicating, both, copying or none) is the overview of a collapsed rank. The work of a marker range
+is all work that its own thread launched during it. `rocpd.facts.regions` decides which steps there are, and when.
 """
 
 from __future__ import annotations

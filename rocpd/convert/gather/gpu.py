@@ -5,7 +5,6 @@ Knows no CPU threads; `collect` links dispatches and copies to the calls that la
 counter value from its start to its end; streamed (SPM) values are not shown as values of a dispatch. Memory is shown as
 slices of allocations and frees, and as the held bytes per agent and level. The size of a free is not guessed if its
 allocation is not in the trace; such frees are counted and reported.
-
 """
 
 from __future__ import annotations

@@ -8,7 +8,6 @@ opened; so that happens once per worker, not once per rank.
 A request is the question for one step of a plan, answered by a share on any machine, or by an index of columns. It is a
 value that can be sent to another process, borrows a connection and leaves nothing on it. A `Columnar` answers without
 reading files: `rocpd.index` has one.
-
 """
 
 from __future__ import annotations

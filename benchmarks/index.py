@@ -19,9 +19,8 @@ from rocpd.index.build import build
 from rocpd.index.entries import indexes, state_of
 from rocpd.session import Session
 from rocpd.simulator import JobOptions, simulate
-from rocpd.summary.reading import Reading
+from rocpd.summary.reading import Reading, planned, run_planned
 from rocpd.summary.registry import SUMMARIES
-from rocpd.summary.run import planned, run_planned
 
 RANKS, EVENTS = 16, 300_000
 LARGE_EVENTS, LINKS = 1_000_000, 64

@@ -9,8 +9,8 @@ import rocpd
 from benchmarks.measure import job, medians, seconds
 from rocpd.base import RocpdError
 from rocpd.session import Session
+from rocpd.summary.reading import run as analyse
 from rocpd.summary.registry import SUMMARIES
-from rocpd.summary.run import run as analyse
 from rocpd.summary.summarize import SummaryOptions, summarize
 
 RANKS = (2, 16)

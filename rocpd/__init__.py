@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rocpd.importers.run import import_traces
     from rocpd.session import Session, advise, connect
     from rocpd.simulator.interface import simulate
-    from rocpd.summary.run import analyses
+    from rocpd.summary.reading import analyses
 
 __all__ = [
     "Filters",
@@ -61,7 +61,7 @@ _NAMES = {
     "rocpd.importers.run": ("import_traces",),
     "rocpd.session": ("Session", "advise", "connect"),
     "rocpd.simulator.interface": ("simulate",),
-    "rocpd.summary.run": ("analyses",),
+    "rocpd.summary.reading": ("analyses",),
     # of AMD's package, for code that was written for it; not part of our own interface
     "rocpd.amd": ("RocpdImportData", "execute", "version_info", "write_csv", "write_otf2", "write_perfetto"),
 }

@@ -87,7 +87,7 @@ class Session(Federation):
             UsageError: the name is unknown, the analysis does not read an option, or a value is invalid.
             RocpdError: the job lacks data that the analysis needs; the message names it.
         """
-        from rocpd.summary.run import summary
+        from rocpd.summary.reading import summary
 
         division = None if by is None else member(By, "by", by)
         return summary(self, name, division, member(KernelNames, "kernel_names", kernel_names), options)

@@ -32,10 +32,9 @@ from rocpd.replay.whatif import Replays
 from rocpd.schema.rules.kernel_categories import load
 from rocpd.summary.communication.verdict import RULE as STRAGGLER
 from rocpd.summary.findings import Confidence, Finding, Verdict
-from rocpd.summary.reading import Reading
+from rocpd.summary.reading import Function, Reading, known_tables, stages
 from rocpd.summary.registry import OF_ONE_JOB, known_analyses, tables_of
 from rocpd.summary.result import Summary
-from rocpd.summary.run import Function, known_tables, stages
 from rocpd.summary.time.overview import job_finding
 
 

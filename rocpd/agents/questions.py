@@ -181,7 +181,7 @@ class SummaryTable(Asking):
     def answer(self, session: Session) -> Document:
         """Return the tables and conclusions."""
         from rocpd.facts.rank import By, Options
-        from rocpd.summary.run import analyses, run
+        from rocpd.summary.reading import analyses, run
 
         if self.table == "list":
             return {"tables": [rows_of(("analysis", "tables", "what"), analyses(), "analyses")]}

@@ -257,7 +257,7 @@ def _fitted(text: str) -> str:
 
 
 def _verdict(session: Session) -> str:
-    from rocpd.summary.run import run
+    from rocpd.summary.reading import run
 
     lines = [finding.text for table in run(session, "overview") for finding in table.findings]
     return "\n".join(f"- {visible(line)}" for line in dict.fromkeys(lines))

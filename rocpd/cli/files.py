@@ -385,7 +385,7 @@ def index(inputs: Inputs, asked: IndexOptions, execution: Execution) -> None:
 
 def _keep_facts(inputs: Inputs, execution: Execution) -> None:
     """Run the overview of `rocpd summary`: with an index, the facts that it derives are kept."""
-    from rocpd.summary.run import run
+    from rocpd.summary.reading import run
 
     with (
         contextlib.suppress(RocpdError),  # `rocpd summary` reports what the job lacks

@@ -182,7 +182,7 @@ def run_analyses(session: Session, names: Sequence[str], options: Options) -> tu
     Raises:
         UsageError: a name is unknown.
     """
-    from rocpd.summary.run import planned
+    from rocpd.summary.reading import planned
 
     plan = planned(names)
     answered = _tables(session, plan, options)
@@ -195,8 +195,7 @@ def _tables(session: Session, plan: Mapping[str, frozenset[str]], options: Optio
     Raises:
         RocpdError: all analyses lack data.
     """
-    from rocpd.summary.reading import Reading
-    from rocpd.summary.run import run_planned
+    from rocpd.summary.reading import Reading, run_planned
 
     is_empty, missing = True, []
     label = next(iter(plan)) if len(plan) == 1 else "summary"
@@ -263,8 +262,7 @@ class TextDelivery:
 
     def write(self, session: Session, options: Options) -> None:
         """Write the text as it comes."""
-        from rocpd.summary.reading import Reading
-        from rocpd.summary.run import stages
+        from rocpd.summary.reading import Reading, stages
 
         path = self.target.path(f"_{self.analysis}{self.text.ending}") if self.target else None
         texts = entries.load(self.text.home, f"format {self.text.name}")

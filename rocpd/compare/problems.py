@@ -10,8 +10,7 @@ from rocpd.summary.communication.ranks import ranks
 from rocpd.summary.communication.verdict import RULE as STRAGGLER
 from rocpd.summary.findings import Confidence, Finding, Verdict
 from rocpd.summary.memory.memory import LEAK, allocation_sites
-from rocpd.summary.reading import Reading
-from rocpd.summary.run import Function, known_tables
+from rocpd.summary.reading import Function, Reading, known_tables
 
 _RULES = (STRAGGLER, LEAK)
 _ANALYSES: Mapping[str, Function] = {"ranks": ranks, "allocation-sites": allocation_sites}

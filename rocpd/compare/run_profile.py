@@ -53,8 +53,7 @@ from rocpd.schema.rules.kernel_categories import load
 from rocpd.schema.rules.steps import is_step
 from rocpd.summary.counters.samples import samples
 from rocpd.summary.memory.memory import memory
-from rocpd.summary.reading import RankAnswers, Reading
-from rocpd.summary.run import tables_alone
+from rocpd.summary.reading import RankAnswers, Reading, tables_alone
 
 COMPUTE, TRANSFER, WAITING, UNMATCHED, COPIES = (
     "compute",

@@ -25,7 +25,7 @@ from rocpd.report.material import Material, ReportBase, asked_by, gather
 from rocpd.report.model import Block, Report, Section, Text
 from rocpd.report.writers import ReportFormat, format_of
 from rocpd.report.writers.pictures import NEEDS, jpeg_of, png_of, svg_of
-from rocpd.summary.run import stages
+from rocpd.summary.reading import stages
 
 _FEW = 4  # files that are named one by one
 _COMPARED = """

@@ -26,10 +26,9 @@ from rocpd.facts.rank import By, Options
 from rocpd.federate.federation import Federation, Notes
 from rocpd.report.contents import COMPARED, Entry, Inquiry
 from rocpd.report.model import Block, Column, Figure, Name, Table
-from rocpd.summary.reading import Reading
+from rocpd.summary.reading import Function, Reading, known_tables
 from rocpd.summary.registry import TABLES, joined_analyses, known_analyses, tables_of
 from rocpd.summary.result import Field, Summary, away_from_page
-from rocpd.summary.run import Function, known_tables
 from rocpd.table.human import OF_ROW, Head, heading, with_unit
 
 HELD_ROWS = 2000

@@ -1,31 +1,44 @@
-"""The input of every analysis: the session, the options, work on each rank, and how rows are divided.
+"""The input of every analysis, and how analyses are run by name: those of `SUMMARIES` and those of other packages.
 
-Also the columns that divisions put in front of a table, and those of a distribution.
+A `Reading` has the session, the options, work on each rank, and the rule by which rows are divided; with the columns
+that divisions put in front of a table, and those of a distribution. Several analyses that run together read each rank
+once. Their tables are offered in SQL, too: columns of the table, then those of divisions, and options as arguments.
 """
 
 from __future__ import annotations
 
+import contextlib
 import copy
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from enum import StrEnum
 from functools import partial
-from typing import Any, Generic, Self, TypeAlias
+from itertools import chain
+from typing import Any, Generic, Self, TypeAlias, cast
 
-from rocpd.base import Answer, RocpdError, Row
-from rocpd.base.stages import Stage
+from rocpd.base import Answer, Progress, RocpdError, Row, UsageError, Value, entries
+from rocpd.base.boundary import each_for_itself
+from rocpd.base.option import Option
+from rocpd.base.stages import InTurn, Stage
 from rocpd.facts.agent_time import times_of_job
-from rocpd.facts.rank import By, Options, RankReading, RankWindow
+from rocpd.facts.rank import LAUNCHES, By, Options, RankReading, RankWindow
+from rocpd.facts.recorders import Recordable, recorder_of
 from rocpd.facts.spread import Spread
-from rocpd.facts.units import Times, steps_of_ranks, warm_steps, windows
-from rocpd.federate.federation import Federation
+from rocpd.facts.units import Times, read_first, steps_of_ranks, warm_steps, windows
+from rocpd.federate.federation import Federation, Notes
 from rocpd.federate.open.identify import Rank
-from rocpd.federate.run.rank_reader import Fact, RankReader
+from rocpd.federate.relation import Given, JobRelation
+from rocpd.federate.result import Result, Rows
+from rocpd.federate.run.rank_reader import Fact, RankReader, Works
 from rocpd.federate.select.align import Shift
-from rocpd.federate.select.selection import Part
+from rocpd.federate.select.selection import Part, Selection
+from rocpd.schema.calculated import Argument, CalculatedColumn, CalculatedTable
 from rocpd.schema.rules.events import INVALID
+from rocpd.schema.rules.kernel_names import KernelNames
+from rocpd.summary import registry
 from rocpd.summary.findings import Finding
-from rocpd.summary.result import Field, Summary, TableDefinition
+from rocpd.summary.result import Field, Summary, TableDefinition, away_from_page
 
 RANK = Field("rank", "", "rank number")
 AGENT = Field("agent", "", "agent id in the rank's file; NULL for events of no agent")
@@ -322,3 +335,365 @@ def statistics(spread: Spread) -> Row:
     m = spread.moments
     middle = (spread.quantile(0.5), spread.quantile(0.95), spread.quantile(0.99))
     return (m.calls, m.total, m.mean, m.shortest, *middle, m.longest, m.deviation)
+
+
+_MOST_ANSWERS = 128
+"""Most answers of ranks in memory at once, each of about a megabyte for 300,000 events."""
+
+Known: TypeAlias = "list[tuple[Rank, Any]]"
+"""Ranks, each with the answer to the work of an analysis."""
+
+SoFar: TypeAlias = Callable[[int, Mapping[str, Known]], None]
+"""Called after each rank with the number of ranks read, and the answers so far, by analysis."""
+
+Function: TypeAlias = Callable[[Reading], "Iterable[Summary | RankAnswers[Any]]"]
+"""An analysis."""
+
+
+def summary(session: Federation, name: str, by: By | None, names: KernelNames, asked: Mapping[str, object]) -> Summary:
+    """Return one table, such as `kernels`, `gaps` or `stragglers`; as `rocpd.Session.summary`."""
+    (analysis,) = planned([name])
+    values = registry.values_of(analysis, _find(analysis), asked)
+    for table in run(session, name, Options(by, names, **entries.fields_of(Options, values))):
+        if table.name == name or name not in registry.TABLES:
+            return table
+    raise RocpdError(f"{name}: the analysis returned no such table")
+
+
+def analyses() -> Result:
+    """Return the analyses that `Session.summary` knows: columns `analysis`, `tables`, `what`."""
+    rows = [(name, ", ".join(analysis.tables), analysis.help) for name, analysis in registry.known_analyses().items()]
+    return Result(lambda: Rows(("analysis", "tables", "what"), iter(rows)))
+
+
+def run(
+    session: Federation, name: str, options: Options | None = None, progress: Progress | None = None
+) -> Iterator[Summary]:
+    """Run the analysis with this name or table; yield all its tables, or the named one."""
+    for analysis, tables in planned([name]).items():
+        complete = entries.with_defaults(options or Options(), _find(analysis).options)
+        with session.job.reporting(progress, stages([analysis])):
+            yield from tables_alone(_run(Reading(session, complete), analysis, tables))
+
+
+def stages(analyses: Collection[str]) -> dict[Stage, float]:
+    """Return the stages of a command that runs analyses in one pass, with the number of units in each."""
+    count = sum(len(registry.joined_analyses()) if name == registry.OVERVIEW else 1 for name in analyses)
+    blame = {Stage.BLAME: 1} if {"ranks", registry.OVERVIEW} & {*analyses} else {}
+    return {Stage.FIRST: 1, Stage.READING: count, Stage.TABLES: count, **blame}
+
+
+def planned(names: Iterable[str]) -> dict[str, frozenset[str]]:
+    """Return analysis -> its tables that are wanted, so that each runs once, in the order of `names`.
+
+    >>> planned(["gaps", "kernels", "overlap"]) == {"gpu-time": {"gaps", "overlap"}, "kernels": {"kernels"}}
+    True
+
+    Raises:
+        UsageError: an unknown name.
+    """
+    wanted: dict[str, frozenset[str]] = {}
+    for name in names:
+        analyses = registry.SUMMARIES if name in registry.TABLES else registry.known_analyses()
+        analysis = registry.tables_of(analyses).get(name)
+        if analysis is None:
+            hint = entries.near(name, registry.tables_of(analyses), "`rocpd summary --list` shows all")
+            raise UsageError(f"no summary is called {name}", hint)
+        tables = frozenset(analyses[analysis].tables if name == analysis else (name,))
+        wanted[analysis] = wanted.get(analysis, frozenset()) | tables
+    return wanted
+
+
+def run_planned(
+    reading: Reading, plan: Mapping[str, frozenset[str]], progress: Progress | None = None
+) -> Iterator[tuple[str, Iterator[Summary]]]:
+    """Yield the name and the tables of each analysis of a plan, in order; iterating them raises the errors of `run`.
+
+    As many analyses as memory allows share one pass over the ranks. `progress` is called with (time that passed,
+    expected time of all) [ms].
+    """
+    passes = list(_passes(plan, max(1, _MOST_ANSWERS // len(reading.session.ranks))))
+    in_turn = InTurn(progress, len(passes))
+    for names in passes:
+        runs = {name: partial(_run, name=name, tables=plan[name]) for name in names}
+        with in_turn() as report, reading.session.job.reporting(report, stages(names)):
+            if len(runs) > 1:
+                yield from together(reading, runs)
+            else:
+                yield names[0], tables_alone(runs[names[0]](reading))
+
+
+def together(
+    reading: Reading,
+    analyses: Mapping[str, Function],
+    options: Mapping[str, Options] | None = None,
+    so_far: SoFar | None = None,
+) -> Iterator[tuple[str, Iterator[Summary]]]:
+    """Yield the name and the tables of each analysis, in order; iterating the tables raises the analysis' errors.
+
+    All data that analyses ask of ranks before they yield tables is read in one pass: each rank once for all.
+
+    Args:
+        reading: what to read.
+        analyses: by name.
+        options: by name of an analysis, where they differ from those of `reading`.
+        so_far: called with the answers of the ranks that were read.
+    """
+    session, job = reading.session, reading.session.job
+    if "ranks" in analyses:
+        # The analysis of ranks also finds where clocks meet, unless it reads other kernels.
+        aligns = reading.wants("heat") or session.is_part or reading.options.names_files
+        read_first(session, reading.options.step_marker, aligns=aligns)
+    begun = {
+        name: _begun(analysis, reading.asking((options or {}).get(name, reading.options)))
+        for name, analysis in analyses.items()
+    }
+    asked = {name: answers for name, (answers, _) in begun.items() if answers and answers.reading.session is session}
+    windows = reading.windows()
+    task = Works(tuple(answers.task(windows) for answers in asked.values()))
+    for done, (rank, of_rank) in enumerate(job.counted(Stage.READING, session.map_ranks(task) if asked else ()), 1):
+        for answers, answer in zip(asked.values(), of_rank, strict=True):
+            answers.take(rank, answer)
+        if so_far:
+            so_far(done, {name: answers.known or [] for name, answers in asked.items()})
+    for answers in asked.values():
+        answers.read()
+    tables = ((name, tables) for name, (_, tables) in begun.items())
+    yield from job.course.each(Stage.TABLES, tables, len(begun))
+
+
+def known_tables(
+    reading: Reading, analyses: Mapping[str, Function], options: Mapping[str, Options], so_far: SoFar | None = None
+) -> Iterator[tuple[str, dict[str, Summary] | str]]:
+    """Yield each analysis with its tables by name, or why it lacks data; separate runs have none that compare ranks.
+
+    Notes of the analyses are dropped: they are for users who ask for an analysis by name.
+
+    Args:
+        reading, so_far: as in `together`.
+        analyses, options: as in `together`; each analysis has options.
+
+    Raises:
+        UsageError: an option is invalid.
+    """
+    session = reading.every_pass
+    quiet = Federation(session.job, session.selection, Notes(), owns_files=False)
+    for name, tables in together(reading.on(quiet).asking(Options()), analyses, options, so_far):
+        yield name, each_for_itself(f"analysis {name}", partial(_tables_or_why_not, session, tables), str)
+
+
+def tables_of_some(
+    session: Federation, analyses: Mapping[str, Function], known: Mapping[str, Known], wanted: frozenset[str]
+) -> dict[str, Summary]:
+    """Return the tables of analyses, by name, from the answers of some ranks, without those that lack their data.
+
+    Args:
+        session: the job of these ranks.
+        analyses: by name.
+        known: answers to each analysis.
+        wanted: tables that are used.
+    """
+    reading = Reading(Federation(session.job, session.selection, Notes(), owns_files=False), wanted=wanted)
+    tables: dict[str, Summary] = {}
+    for name, answered in known.items():
+        asked, answers = _begun(analyses[name], reading)
+        if asked:
+            asked.known = list(answered)  # a copy: the original grows on
+            with contextlib.suppress(RocpdError):
+                tables |= {table.name: table for table in answers}
+    return tables
+
+
+def _tables_or_why_not(session: Federation, tables: Iterable[Summary]) -> dict[str, Summary] | str:
+    try:
+        return {table.name: table for table in tables if session.runs == 1 or table.name not in registry.OF_ONE_JOB}
+    except UsageError:
+        raise
+    except RocpdError as error:
+        return error.message
+
+
+def _begun(analysis: Function, reading: Reading) -> tuple[RankAnswers[Any] | None, Iterator[Summary]]:
+    """Return the answers that an analysis asks of ranks before its tables, if any, and its tables."""
+    try:
+        tables = iter(analysis(reading))
+        first = next(tables, None)
+    except Exception as error:  # noqa: BLE001 (whoever iterates the tables gets it)
+        return None, _raising(error)
+    if isinstance(first, RankAnswers):
+        return first, tables_alone(tables)
+    return None, tables_alone(chain([first] if first else [], tables))
+
+
+def _raising(error: Exception) -> Iterator[Summary]:
+    """Return an iterator that raises an error."""
+    yield from ()
+    raise error
+
+
+def tables_alone(tables: Iterable[Summary | RankAnswers[Any]]) -> Iterator[Summary]:
+    """Yield the tables of an analysis that runs alone."""
+    return (table for table in tables if isinstance(table, Summary))
+
+
+def _passes(plan: Iterable[str], most: int) -> Iterator[list[str]]:
+    """Yield groups of up to `most` analyses to run together; one that reads its rows late is alone."""
+    names: list[str] = []
+    for name in plan:
+        if names and (len(names) == most or _find(name).reads_late or _find(names[-1]).reads_late):
+            yield names
+            names = []
+        names.append(name)
+    yield names
+
+
+def _run(reading: Reading, name: str, tables: frozenset[str]) -> Tables:
+    """Run one analysis of a plan; yield its question to ranks, and its tables that are wanted.
+
+    Raises:
+        RocpdError: the job lacks the data for all of them, they do not support the division, or the analysis of
+            another package can't be loaded.
+    """
+    analysis = _find(name)
+    tables = _without_comparison(reading, analysis, tables)
+    if reading.by and not divides(analysis, tables, reading.by):
+        known = ", ".join(name for name, other in registry.SUMMARIES.items() if reading.by in other.by)
+        undivided = [name] if reading.by not in analysis.by else sorted(tables)
+        verb = "is" if len(undivided) == 1 else "are"
+        raise RocpdError(f"{', '.join(undivided)} {verb} not divided by {reading.by}", f"by {reading.by}: {known}")
+    function = cast("Function", entries.load(analysis.home, name))
+    if analysis.alias_of:
+        reading.session.note(f"`{name}` is `{analysis.alias_of}`")
+    is_empty = True
+    asked = reading if analysis.is_whole else reading.of_tables(tables)
+    for table in _with_hints(function, asked, analysis.recordable):
+        if isinstance(table, RankAnswers):
+            yield table
+        elif analysis.is_whole or table.name in tables:
+            is_empty = False
+            if reading.by and not is_divided(table, analysis, reading.by):
+                reading.session.note(f"{table.name}: not divided by {reading.by}")
+            if reading.options.kernel_names is not KernelNames.DISPLAY:
+                table.keep_names()
+            yield table
+    if is_empty:
+        why = f", divided by {reading.by}" if reading.by in LAUNCHES else ""
+        raise RocpdError(f"{', '.join(sorted(tables))}: nothing in the selection{why}")
+
+
+def _with_hints(function: Function, reading: Reading, recordable: Recordable | None) -> Tables:
+    """Run an analysis; if the whole job lacks its data, the error says how to record it."""
+    try:
+        yield from function(reading)
+    except RocpdError as error:
+        from rocpd.federate.describe import importers_of
+
+        is_lacking = type(error) is RocpdError and not error.hint and reading.session.selection == Selection()
+        how = recorder_of(importers_of(reading.session)).how.get(recordable) if recordable and is_lacking else None
+        if how is None:
+            raise
+        raise RocpdError(error.message, how) from error
+
+
+def divides(analysis: registry.Analysis, tables: frozenset[str], by: By) -> bool:
+    """Whether at least one of some tables of an analysis supports a division."""
+    return by in analysis.by and not (by in LAUNCHES and analysis.by_launch and tables.isdisjoint(analysis.by_launch))
+
+
+def is_divided(table: Summary, analysis: registry.Analysis, by: By) -> bool:
+    """Whether a table has a row for each part of a division, or compares these parts."""
+    defined = table.definition.fields
+    compares = table.name in analysis.compares or table.fields[-len(defined) :] != defined
+    return compares or {field.name for field in DIVISIONS[by]} <= set(table.columns)
+
+
+def _without_comparison(reading: Reading, analysis: registry.Analysis, tables: frozenset[str]) -> frozenset[str]:
+    """Return the tables without those that separate runs can't have, after a note that the runs are not one job.
+
+    Raises:
+        RocpdError: no others are left.
+    """
+    runs = reading.session.runs
+    if runs < 2:
+        return tables
+    if tables <= frozenset(analysis.of_one_job):
+        which = ", ".join(sorted(tables))
+        raise RocpdError(f"{which}: {runs} separate runs, not one job: choose the ranks of one with --rank")
+    if reading.by in (None, By.HOST) and "overview" not in tables:  # the overview has a line on this itself
+        reading.session.note_runs()
+    return tables - frozenset(analysis.of_one_job)
+
+
+def _find(name: str) -> registry.Analysis:
+    return registry.SUMMARIES.get(name) or registry.known_analyses()[name]
+
+
+_WHOLE = "all"
+
+
+def relation_of(name: str) -> JobRelation:
+    """Return a table of an analysis, such as `largest-gaps`, as a table of SQL."""
+    analysis = registry.SUMMARIES[registry.TABLES[name]]
+    definition = entries.load(f"{analysis.home.partition(':')[0]}:TABLES", name)[name]
+    ways = tuple(by for by in By if divides(analysis, frozenset([name]), by))
+    fields = [*definition.fields, *(field for by in ways for field in DIVISIONS[by])]
+    names = {field.name for field in fields}
+    arguments = [divided_by(*ways)] if ways else []
+    for option in analysis.options:
+        if option.name not in names:
+            values = tuple(option.kind) if issubclass(option.kind, StrEnum) else ()
+            default = cast("Value", option.default)
+            arguments.append(Argument(option.name, option.help.rstrip("."), default, values))
+    columns, is_large = columns_of(*fields), analysis.reads_late
+    about = away_from_page(definition.doc)
+    table = CalculatedTable(name.replace("-", "_"), about, columns, tuple(arguments), is_large=is_large)
+    return JobRelation(table, partial(_rows, name=name, columns=[column.name for column in columns]))
+
+
+def columns_of(*fields: Field) -> tuple[CalculatedColumn, ...]:
+    """Return columns of tables as those of SQL, each name once."""
+    columns: dict[str, CalculatedColumn] = {}
+    for field in fields:
+        columns.setdefault(field.name, CalculatedColumn(field.name, field.unit, away_from_page(field.doc)))
+    return tuple(columns.values())
+
+
+def divided_by(*ways: By) -> Argument:
+    """Return the argument that divides a table, as `--by` does."""
+    return Argument("divided_by", "what the job is divided into; its columns are NULL without", _WHOLE, (_WHOLE, *ways))
+
+
+def division(given: Given) -> By | None:
+    """Return the division that a statement asks for; None: none."""
+    by = given.get("divided_by", _WHOLE)
+    return None if by == _WHOLE else By(str(by))
+
+
+def note_empty(session: Federation, table: str, error: RocpdError) -> None:
+    """Note why a table has no rows, if the job lacks its data.
+
+    Raises:
+        RocpdError: the error has another reason, such as an option or a file.
+    """
+    if type(error) is not RocpdError:
+        raise error
+    session.note("; ".join(filter(None, (f"{table} is empty: {error.message}", error.hint))))
+
+
+def _value(option: Option, value: Value) -> object:
+    """Return the value of an option that SQL gave; SQL has no type for yes and no but 1 and 0."""
+    return bool(value) if option.kind is bool and value in (0, 1) else value
+
+
+def _rows(session: Federation, given: Given, *, name: str, columns: Sequence[str]) -> Iterator[Row]:
+    """Yield the rows of a table with the given columns, by name: a division may replace some columns."""
+    options = registry.SUMMARIES[registry.TABLES[name]].options
+    asked = {option.name: _value(option, given[option.name]) for option in options if option.name in given}
+    try:
+        table = summary(session, name, division(given), KernelNames.DISPLAY, asked)
+    except RocpdError as error:
+        note_empty(session, name.replace("-", "_"), error)
+        return
+    places = [table.columns.index(column) if column in table.columns else None for column in columns]
+    for row in table:
+        yield tuple(None if place is None else row[place] for place in places)

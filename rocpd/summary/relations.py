@@ -38,7 +38,7 @@ def _load(home: str) -> Relation:
 
 
 def _of_summary(name: str) -> Relation:
-    from rocpd.summary.run import relation_of
+    from rocpd.summary.reading import relation_of
 
     return relation_of(name)
 

@@ -30,10 +30,9 @@ from rocpd.live.progress import progress_beside
 from rocpd.live.tail import Tail, TailedFile
 from rocpd.session import Session, connect
 from rocpd.summary.counters.samples import CLOCK
-from rocpd.summary.reading import Reading
+from rocpd.summary.reading import Function, Reading, known_tables
 from rocpd.summary.registry import SUMMARIES
 from rocpd.summary.result import Summary
-from rocpd.summary.run import Function, known_tables
 from rocpd.summary.time.overview import conclude
 from rocpd.top.glance import Glance, JobState, RankNow, StepTime
 from rocpd.top.pace import LookPace

@@ -10,7 +10,7 @@ import pytest
 
 from rocpd.advice.registry import RULES, known_rules
 from rocpd.simulator.options import Plant
-from rocpd.summary.run import planned
+from rocpd.summary.reading import planned
 from tests.advice.jobs import advice_on, reasons, rules_of
 from tests.advice.test_counted import GOOD as COUNTED
 from tests.build import TraceBuilder

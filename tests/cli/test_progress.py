@@ -33,7 +33,7 @@ from rocpd.replay import whatif
 from rocpd.report.build import build, stages_of
 from rocpd.report.contents import chosen_sections
 from rocpd.simulator import JobOptions, simulate
-from rocpd.summary import run
+from rocpd.summary import reading
 from tests import warm
 from tests.build import TraceBuilder
 from tests.cli.test_process import environment
@@ -388,12 +388,12 @@ class Played:
 
 def of_summary() -> dict[Stage, float]:
     """Return what `rocpd summary` plans."""
-    return run.stages(["overview"])
+    return reading.stages(["overview"])
 
 
 def of_advice() -> dict[Stage, float]:
     """Return what `rocpd advise` plans."""
-    return {**run.stages(questions(tables_of_rules(known_rules()))), Stage.REPLAYS: USUAL}
+    return {**reading.stages(questions(tables_of_rules(known_rules()))), Stage.REPLAYS: USUAL}
 
 
 def of_report() -> dict[Stage, float]:
@@ -451,7 +451,7 @@ def test_a_machine_that_is_slower_makes_later_stages_longer(name: str) -> None:
 
 
 ASKED: dict[str, tuple[Callable[[rocpd.Session, Progress], object], Mapping[Stage, float]]] = {
-    "summary": (lambda job, tell: list(run.run(job, "overview", progress=tell)), of_summary()),
+    "summary": (lambda job, tell: list(reading.run(job, "overview", progress=tell)), of_summary()),
     "advise": (lambda job, tell: job.advise(on_progress=tell), of_advice()),
     "report": (lambda job, tell: build(job, progress=tell), of_report()),
     "whatif": (lambda job, tell: whatif.what_if(job, progress=tell), whatif.STAGES),
@@ -511,7 +511,7 @@ def test_a_stage_that_comes_again_is_part_of_the_one_around_it() -> None:
 def test_the_time_left_is_that_of_all_stages(files: Path) -> None:
     seen: list[tuple[int, int]] = []
     with rocpd.connect(files) as session:
-        _ = list(run.run(session, "overview", progress=lambda done, total: seen.append((done, total))))
+        _ = list(reading.run(session, "overview", progress=lambda done, total: seen.append((done, total))))
     assert len(seen) >= 2 * RANKS
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)
     assert all(done <= total for done, total in seen)

@@ -12,9 +12,8 @@ import pytest
 import rocpd
 from rocpd.base import RocpdError
 from rocpd.simulator import JobOptions, simulate
-from rocpd.summary.reading import Reading
+from rocpd.summary.reading import Reading, planned, run_planned
 from rocpd.summary.registry import SUMMARIES
-from rocpd.summary.run import planned, run_planned
 from tests.build import TraceBuilder
 from tests.conftest import OpenJob
 from tests.soak import sized

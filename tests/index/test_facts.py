@@ -29,9 +29,8 @@ from rocpd.index.facts import FactFolder
 from rocpd.index.packed import packed, unpacked
 from rocpd.simulator import JobOptions, simulate
 from rocpd.summary.host.calls import CallTree
-from rocpd.summary.reading import Reading
+from rocpd.summary.reading import Reading, planned, run, run_planned
 from rocpd.summary.registry import SUMMARIES
-from rocpd.summary.run import planned, run, run_planned
 from tests.conftest import Cli
 from tests.index.test_entries import _change
 

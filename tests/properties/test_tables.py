@@ -18,9 +18,8 @@ from rocpd.base import RocpdError
 from rocpd.facts.rank import By, Options
 from rocpd.federate.merge import merge
 from rocpd.schema.rules.events import POINTS, SPANS
-from rocpd.summary.reading import Reading
+from rocpd.summary.reading import Reading, planned, run_planned
 from rocpd.summary.registry import SUMMARIES
-from rocpd.summary.run import planned, run_planned
 from tests.build import TraceBuilder
 from tests.properties.test_laws import EXAMPLES, LAWS, job
 

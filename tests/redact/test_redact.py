@@ -16,9 +16,8 @@ from rocpd.redact.options import Clue, Level, RedactOptions
 from rocpd.redact.run import find_texts, redact
 from rocpd.schema.quote import quote_name
 from rocpd.simulator import JobOptions, simulate
-from rocpd.summary.reading import Reading
+from rocpd.summary.reading import Reading, planned, run_planned
 from rocpd.summary.result import Summary
-from rocpd.summary.run import planned, run_planned
 from tests.build import TraceBuilder, guid_of
 from tests.conftest import Cli, private, state_of
 from tests.soak import sized

@@ -6,8 +6,7 @@ import pytest
 
 import rocpd
 from rocpd.summary.communication.ranks import ranks
-from rocpd.summary.reading import Reading
-from rocpd.summary.run import tables_alone
+from rocpd.summary.reading import Reading, tables_alone
 from tests.conftest import OpenJob
 from tests.members import NCCL, Member
 from tests.summary.cells import cells

@@ -12,9 +12,8 @@ from rocpd.base import RocpdError
 from rocpd.facts.rank import By, Options
 from rocpd.facts.spread import total
 from rocpd.summary.host.calls import folded
-from rocpd.summary.reading import Reading
+from rocpd.summary.reading import Reading, run
 from rocpd.summary.registry import SUMMARIES
-from rocpd.summary.run import run
 from tests.build import TraceBuilder
 from tests.conftest import OpenJob
 from tests.summary.cells import cells

@@ -11,10 +11,9 @@ import rocpd
 import rocpd.summary
 from rocpd.base import entries
 from rocpd.facts.rank import Options
-from rocpd.summary.reading import Reading
+from rocpd.summary.reading import Reading, planned, run_planned
 from rocpd.summary.registry import SUMMARIES
 from rocpd.summary.result import TableDefinition
-from rocpd.summary.run import planned, run_planned
 from rocpd.table.human import Head, heading
 from tests.build import TraceBuilder
 from tests.conftest import OpenJob

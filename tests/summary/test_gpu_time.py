@@ -9,7 +9,7 @@ import pytest
 import rocpd
 from rocpd.base import RocpdError
 from rocpd.facts.rank import By, Options
-from rocpd.summary.run import run
+from rocpd.summary.reading import run
 from tests.build import GPU2, TraceBuilder
 from tests.conftest import OpenJob
 from tests.summary.cells import cells

@@ -12,9 +12,8 @@ from rocpd.facts.communication import meetings
 from rocpd.simulator.job import simulate
 from rocpd.simulator.options import JobOptions
 from rocpd.summary import reading
-from rocpd.summary.reading import Reading
+from rocpd.summary.reading import Reading, known_tables
 from rocpd.summary.registry import joined_analyses
-from rocpd.summary.run import known_tables
 
 
 @pytest.fixture(scope="module")

@@ -23,9 +23,8 @@ from rocpd.federate.run.rank_reader import RankReader, RankTask, run_task
 from rocpd.simulator import JobOptions, plan, simulate
 from rocpd.simulator.job_plan import JobPlan
 from rocpd.simulator.options import Plant
-from rocpd.summary.reading import Reading
+from rocpd.summary.reading import Reading, planned, run_planned
 from rocpd.summary.registry import SUMMARIES, TABLES
-from rocpd.summary.run import planned, run_planned
 from rocpd.summary.summarize import SummaryOptions, summarize
 from tests.soak import paired, sample, sized
 from tests.summary.cells import cells

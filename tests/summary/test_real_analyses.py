@@ -11,8 +11,8 @@ import pytest
 
 import rocpd
 from rocpd.facts.rank import Options
+from rocpd.summary.reading import run
 from rocpd.summary.registry import SUMMARIES
-from rocpd.summary.run import run
 from tests.summary.cells import cells
 
 

@@ -19,11 +19,10 @@ from rocpd.schema.calculated import CalculatedColumn
 from rocpd.schema.load import TABLES as BASE_TABLES
 from rocpd.schema.load import VIEWS, view
 from rocpd.simulator import JobOptions, simulate
-from rocpd.summary.reading import DIVISIONS
+from rocpd.summary.reading import DIVISIONS, run
 from rocpd.summary.registry import SUMMARIES, TABLES
 from rocpd.summary.relations import BARE, FACTS, RELATIONS, find
 from rocpd.summary.result import Summary
-from rocpd.summary.run import run
 from tests.build import TraceBuilder
 from tests.conftest import Cli, OpenJob
 from tests.soak import sized

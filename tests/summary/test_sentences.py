@@ -13,8 +13,8 @@ import rocpd
 from rocpd.facts.rank import By, Options
 from rocpd.simulator import JobOptions, simulate
 from rocpd.summary.findings import JOB, Finding
+from rocpd.summary.reading import run
 from rocpd.summary.result import Field, Summary
-from rocpd.summary.run import run
 from rocpd.table.human import readable
 from tests.soak import sized
 

@@ -29,9 +29,8 @@ from rocpd.schema.rules.kernel_categories import Categories, is_communication, l
 from rocpd.summary.counters.counters import are_counted, each_program, not_counted
 from rocpd.summary.findings import Confidence, Finding, Verdict
 from rocpd.summary.grouping import Sums, all_added, merge, order_of, parts_added, together
-from rocpd.summary.reading import DIVISIONS, Reading, Tables
+from rocpd.summary.reading import DIVISIONS, Reading, Tables, columns_of, divided_by, division, planned, run_planned
 from rocpd.summary.result import Field, Summary, by_name, table_of
-from rocpd.summary.run import columns_of, divided_by, division, planned, run_planned
 
 _DIFFERENT = 0.05  # relative difference from which on means of ratios and ratios of sums are both shown
 _LONGER, _SHORTER = 1.1, 0.25  # counted cycles divided by those at the highest clock

@@ -14,8 +14,8 @@ from rocpd.chart.model import Timeline
 from rocpd.facts.rank import By
 from rocpd.facts.regions import RankSteps
 from rocpd.federate.open.identify import Rank
+from rocpd.summary.communication.ranks import Steps
 from rocpd.summary.reading import run
-from rocpd.summary.time.steps import Steps
 from tests.build import GPU2, TraceBuilder
 from tests.conftest import OpenJob
 from tests.summary.cells import cells

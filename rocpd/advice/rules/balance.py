@@ -13,9 +13,9 @@ from rocpd.advice.rules.communication import has_more_work
 from rocpd.facts.communication.collectives import listed
 from rocpd.facts.units import DEVIATIONS, LEAST_STEPS, SLOW, late_ends, slow_beyond
 from rocpd.replay.changes import Change, without
+from rocpd.summary.communication.ranks import IN_IDLE, how_grown, pause_after
 from rocpd.summary.counters.samples import CLOCK
 from rocpd.summary.findings import Confidence, Finding
-from rocpd.summary.time.steps import IDLE, how_grown, pause_after
 from rocpd.table.human import readable
 
 _GREW = "grew", "grew_by_ns", "grew_in", "grew_rank", "grew_host", "grew_ranks"
@@ -79,7 +79,7 @@ _IN_STEP = {
     "grids.",
     "communication": ". Look at what else used the links then: checkpoints, other jobs.",
     "copy": "; `rocpd summary slowest-copies JOB --step N` which copies.",
-    IDLE: "; `rocpd summary idle-calls JOB --step N` what the host does meanwhile: input, checkpoint, allocation, "
+    IN_IDLE: "; `rocpd summary idle-calls JOB --step N` what the host does meanwhile: input, checkpoint, allocation, "
     "garbage collection.",
 }
 """Part that grew most in a slow step -> further places to look."""
@@ -140,7 +140,7 @@ def _slow_steps(case: Case, slow: Sequence[Row], typical: float, total: float, c
 
 def _then(case: Case, worst: Row) -> str:
     """Return further advice for a slow step, by the part that grew most in it."""
-    return _IN_STEP.get(worst["grew"] or IDLE, "").format(clock=_clock_in(case, worst))
+    return _IN_STEP.get(worst["grew"] or IN_IDLE, "").format(clock=_clock_in(case, worst))
 
 
 def _clock_in(case: Case, step: Row) -> str:

@@ -25,13 +25,13 @@ from rocpd.federate.describe import importers_of
 from rocpd.federate.federation import Federation
 from rocpd.schema.rules.kernel_categories import is_communication, load
 from rocpd.summary.communication.exposed import split_of
+from rocpd.summary.communication.ranks import how_grown, pause_after
 from rocpd.summary.findings import JOB, Confidence, Finding, Verdict
 from rocpd.summary.kernels import totals
 from rocpd.summary.reading import Function, Known, Reading, known_tables, tables_alone, tables_of_some
 from rocpd.summary.registry import joined_analyses
 from rocpd.summary.result import Field, Summary, by_name, table_of
 from rocpd.summary.time import gpu_time
-from rocpd.summary.time.steps import how_grown, pause_after
 from rocpd.table.human import readable
 
 _KERNELS, _STEPS, _LOSSES, _RUNS = 8, 3, 3, 8

@@ -34,10 +34,9 @@ from rocpd.schema.trace.events import (
 from rocpd.schema.trace.writer import Sink, TraceWriter
 from rocpd.simulator import hardware, samples
 from rocpd.simulator.conditions import NodeClock
-from rocpd.simulator.job_plan import JobPlan, RankPlan
+from rocpd.simulator.job_plan import JobPlan, LaneTimes, RankPlan, time_columns
 from rocpd.simulator.kernels import KERNEL_IDS, Kernel
 from rocpd.simulator.script import COPY, Allocation, Copy, Dispatch, LaneRun, Moment, Sample, Template, Time, address
-from rocpd.simulator.timing import LaneTimes, time_columns
 from rocpd.simulator.workload import profile_of, streams_of
 
 _QUEUES = (16, 17, 18, 19, 20, 21, 22)

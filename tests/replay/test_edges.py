@@ -16,9 +16,8 @@ from rocpd.facts.timeline import COPIES
 from rocpd.replay.job import JobGraph, read_job
 from rocpd.replay.points import Edge, Point
 from rocpd.simulator import JobOptions, simulate
-from rocpd.simulator.job_plan import JobPlan, plan
+from rocpd.simulator.job_plan import JobPlan, LaneTimes, plan
 from rocpd.simulator.script import COPY, LANE_GAP, After, Exchange, LaneEnd, LaneRun, Template, Time
-from rocpd.simulator.timing import LaneTimes
 from tests.replay.test_replay import LAYOUTS
 from tests.soak import sized
 

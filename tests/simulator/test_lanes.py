@@ -7,8 +7,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from rocpd.simulator.job_plan import LaneTimes
 from rocpd.simulator.script import LANE_GAP, Lane, Time
-from rocpd.simulator.timing import LaneTimes
 
 RANKS = 3
 

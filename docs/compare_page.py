@@ -25,7 +25,7 @@ def compare_page() -> str:
 
 def history_page() -> str:
     """Return docs/history.md, made alike."""
-    from rocpd.history.tables import TABLES
+    from rocpd.history.history import TABLES
 
     return _with_tables(HISTORY_PAGE, TABLES)
 

@@ -455,7 +455,7 @@ def _check(asked: HistoryChoice) -> int:
 
 
 def _show_history(asked: HistoryChoice) -> int:
-    from rocpd.history.tables import OF_JOB
+    from rocpd.history.history import OF_JOB
 
     job_history = asked.history()
     if asked.sql is not None:

@@ -10,15 +10,12 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rocpd.history.history import JobHistory, labels_text, names_of
 from rocpd.history.series import MetricSeries
 from rocpd.history.store import COMMAND, unit_of
-from rocpd.history.tables import labels_text, names_of
 from rocpd.table.openmetrics import END, MetricSample, escaped, family
-
-if TYPE_CHECKING:
-    from rocpd.history.history import JobHistory
 
 _FAMILY = "rocpd_history"
 _MEANING = {

@@ -147,7 +147,7 @@ SUMMARIES: dict[str, Analysis] = {
             recordable=Recordable.KERNELS,
         ),
         Analysis(
-            "rocpd.summary.memory.directions:copies",
+            "rocpd.summary.time.gpu_time:copies",
             ("copies",),
             "copies by direction: time, bytes, bandwidth",
             ("step_marker",),

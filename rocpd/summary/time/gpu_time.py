@@ -3,6 +3,8 @@
 Compute, exposed communication, exposed copies and idle time add up to the time exactly. The parts are those of
 `facts.agent_time` in the time that counts; a GPU that several processes use counts once, see `facts.sharing`, but by
 rank, agent and stream for each of them. With a division by steps or markers, time belongs to the rank's place then.
+
+Copies by direction have the share of agents' time that copies take while nothing else runs.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ from rocpd.schema.rules.kernel_categories import Categories, load
 from rocpd.schema.rules.steps import is_step
 from rocpd.summary.findings import Confidence, Finding, Verdict
 from rocpd.summary.grouping import Sums, Total, all_added, in_order, merge, parts_added, percent, ratio, rows_of
+from rocpd.summary.kernels import totals
 from rocpd.summary.memory.copies import EDGES, begun_in, class_labels, rates, size_label
 from rocpd.summary.reading import AGENT, RANK, RankAnswers, Reading, Tables
 from rocpd.summary.result import Field, Summary, by_name, table_of
@@ -47,6 +50,7 @@ _HIDDEN, _COSTS = 5.0, 5.0  # percent hidden below which nothing overlaps; perce
 _MATTERS = 10.0  # percent of the time: exposed communication, exposed copies, start-up
 
 TABLES = by_name(
+    totals.TABLES["copies"],
     table_of(
         "gpu-time",
         "How long agents worked: one row per rank and agent unless --by says otherwise; in a window, of all its time.",
@@ -530,3 +534,29 @@ def _copies(reading: RankReading, ops: Ops, names: OperationNames, exposed: Ints
 def _rows(key: Key, s: _Budget) -> Iterator[Row]:
     for part, time, in_steps in zip(PARTS, s.every.in_parts(), s.in_steps.in_parts(), strict=True):
         yield (*key, part, time, ratio(in_steps, s.agent_steps), percent(time, s.every.span))
+
+
+def copies(reading: Reading) -> Tables:
+    """Return time, bytes and bandwidth by direction, with a finding on the time of exposed copies.
+
+    Raises:
+        RocpdError: there are no copies.
+    """
+    times = reading.asking(replace(reading.options, by=None)).times()
+    yield (answers := reading.each(partial(_copies_beside, times=times, categories=load(reading.options.categories))))
+    sums: list[tuple[object, totals.OfRank]] = []
+    of_all, exposed = PartTimes(), Copies()
+    for rank, (of_rank, parts) in answers:
+        sums.append((rank, of_rank))
+        of_all = sum((each.every for each in parts.sums.values()), of_all)
+        merge(exposed, parts.copies)
+    table = totals.table_of_copies(reading, answers=sums)
+    table.findings = tuple(exposed_copies(of_all, exposed))
+    yield table
+
+
+def _copies_beside(reading: RankReading, times: Times, categories: Categories) -> tuple[totals.OfRank, Parts]:
+    """Return the copies of one rank, and the parts of its time."""
+    whole, time = replace(reading, options=replace(reading.options, by=None)), times.get(reading.rank.number)
+    parts = whole.derived(BUDGET, partial(parts_of_rank, time=time, categories=categories), time)
+    return totals.copies_of_rank(reading), parts

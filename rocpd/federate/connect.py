@@ -17,8 +17,7 @@ from rocpd.federate.federation import Notes
 from rocpd.federate.job import Aligner, Job
 from rocpd.federate.limits import DEFAULT, Limits, usable_cores
 from rocpd.federate.open import source
-from rocpd.federate.open.identify import Rank, identify
-from rocpd.federate.open.numbering import numbered, with_machines, with_runs, without_duplicates
+from rocpd.federate.open.identify import Rank, identify, numbered, with_machines, with_runs, without_duplicates
 from rocpd.federate.open.opening import FileNote, Opening, check_file, lines_of, opening_of
 from rocpd.federate.open.source import Foreign
 from rocpd.federate.run.files import Files

@@ -11,8 +11,7 @@ import pytest
 
 import rocpd
 from rocpd.base import ForeignError, InputError
-from rocpd.federate.open.identify import MPI_VARIABLES, identify
-from rocpd.federate.open.numbering import numbered, without_duplicates
+from rocpd.federate.open.identify import MPI_VARIABLES, identify, numbered, without_duplicates
 from rocpd.federate.open.opening import opening_of
 from rocpd.schema.load import VIEWS
 from rocpd.schema.versions import VERSIONS, suffix_of

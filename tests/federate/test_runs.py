@@ -10,7 +10,7 @@ import apsw
 import pytest
 
 import rocpd
-from rocpd.federate.open import numbering
+from rocpd.federate.open import identify
 from rocpd.federate.open.identify import Rank
 from tests.build import TraceBuilder
 from tests.conftest import Cli, OpenJob
@@ -127,13 +127,13 @@ def test_gpus_are_read_where_several_machines_know_no_mpi_rank(
     monkeypatch: pytest.MonkeyPatch, open_job: OpenJob
 ) -> None:
     asked: list[str] = []
-    names_of = numbering._names
+    names_of = identify._names
 
     def spied(rank: Rank, base: str, *columns: str) -> list[tuple[str, ...]]:
         asked.append(base)
         return names_of(rank, base, *columns)
 
-    monkeypatch.setattr(numbering, "_names", spied)
+    monkeypatch.setattr(identify, "_names", spied)
     for job in ([rank(0), rank(1)], [rank(0, host="a", **mpi(0)), rank(1, host="b", **mpi(1))]):
         open_job(*job)
     assert asked == []

@@ -305,18 +305,12 @@ def _accused(cause: Cause, hiding: Sequence[Cause], blame: Blame, unit: str, hos
     percent = cause.costs * 100 / blame.step_ns
     step = "a mean step" if unit == "steps" else "a mean piece"
     costs = f"{readable(cause.costs, 'ns')} of {step} ({percent_text(percent)}){_once(hiding, hosts)}"
-    also = [what for what in PARTS if what != cause.mainly and cause.takes[what] >= _ALSO * cause.takes[cause.mainly]]
-    also = [what for what in also if what != OF_HOST or not blame.hides_hosts]
+    also = _also(cause, blame)
     why = ", and ".join([_why(cause, is_stall, blame.steps, unit), *(_takes(cause, what) for what in also)])
     text = f"{_who(cause, hosts)} cost{'' if are_ranks else 's'} {costs}: {why}"
     if cause.waiting >= 0.01:
         text += f"; {cause.waiting * 100:.0f} % of the waiting"
-    if cause.most > _FAR * cause.costs and cause.most - cause.costs >= _MORE * blame.step_ns:
-        most = percent_text(cause.most * 100 / blame.step_ns)
-        text += f"; it may cost up to {most}: {_matched(blame)}"
-    elif blame.matched < WELL_MATCHED:
-        text += f"; it may cost more: {_matched(blame)}"
-    text += f": {perhaps}{what}"
+    text += f"{_may_cost(cause, blame)}: {perhaps}{what}"
     evidence: dict[str, object] = {
         "steps": count,
         "cost_ns": cause.costs,
@@ -340,6 +334,20 @@ def _accused(cause: Cause, hiding: Sequence[Cause], blame: Blame, unit: str, hos
     noun = "step" if unit == "steps" else "piece"
     lasts = comes_again(cause.stalls, blame.steps[-1], noun) if is_at_times else _lasting(cause, count, unit)
     yield Finding(lasts, "comm.lasting", Verdict.NOTE, confidence, rank, evidence=whom)
+
+
+def _also(cause: Cause, blame: Blame) -> list[str]:
+    """Return the parts besides the main one that take long enough to be named."""
+    least = _ALSO * cause.takes[cause.mainly]
+    parts = [part for part in PARTS if part != cause.mainly and cause.takes[part] >= least]
+    return [part for part in parts if part != OF_HOST or not blame.hides_hosts]
+
+
+def _may_cost(cause: Cause, blame: Blame) -> str:
+    """Return what a cause may cost by communication whose partners are not known, in words; empty: no more."""
+    if cause.most > _FAR * cause.costs and cause.most - cause.costs >= _MORE * blame.step_ns:
+        return f"; it may cost up to {percent_text(cause.most * 100 / blame.step_ns)}: {_matched(blame)}"
+    return f"; it may cost more: {_matched(blame)}" if blame.matched < WELL_MATCHED else ""
 
 
 def _whom(cause: Cause) -> dict[str, object]:

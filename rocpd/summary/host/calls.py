@@ -359,7 +359,7 @@ def functions(reading: Reading, name: str = "functions") -> Tables:
     yield Summary(replace(TABLES["functions"], name=name), fields, rows)
 
 
-_SUMS = Fact("functions", 1, (Sums,))
+_SUMS = Fact("functions", 2, (Sums,))
 _OPERATIONS = "operations"
 
 _OfNames = tuple[dict[Key, dict[str | None, Sums]], dict[str, Sums]]

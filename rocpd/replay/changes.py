@@ -352,6 +352,10 @@ class Changing:
         rank = Candidate(CauseKind.RANK, tuple(self._ranks(change)), "")
         return self.blaming.lasting_of(rank, self.blaming.own_beside(late))
 
+    def ranks_of(self, change: Change) -> Sequence[int]:
+        """Return the ranks that a change of ranks or of a host names."""
+        return self._on(change) if change.kind == "host" else self._ranks(change)
+
     def _ranks(self, change: Change) -> list[int]:
         """Return the ranks that a change names."""
         named, known = number_ranges(change.name, f"--{change.verb}"), self.blaming.ranks

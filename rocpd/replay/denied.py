@@ -10,6 +10,9 @@ from rocpd.base import Ints, frozen, percent_text
 from rocpd.facts.columns import numbered
 from rocpd.replay.job import WELL_MATCHED, JobGraph
 
+HIDDEN_HOST = "a host that comes late is not seen: no calls that launch work are recorded"
+"""Why nothing is known of hosts where `hides_hosts` holds."""
+
 _LEAST = 0.03  # share of a step by which a rank that ought to be a cause computes longer
 _TRIED = 6  # ranks, those that compute longest first
 _REGAINED = 0.01  # share of a step below which a gain counts as nothing

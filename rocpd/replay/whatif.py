@@ -35,6 +35,7 @@ from rocpd.replay.blame import Blaming
 from rocpd.replay.causes import CauseKind
 from rocpd.replay.chance import tamed
 from rocpd.replay.changes import FREE, OVERLAPPED, Change, Changing, Verb, in_ns, of_cause, without_doubtful
+from rocpd.replay.denied import HIDDEN_HOST
 from rocpd.replay.excess import excess
 from rocpd.replay.graph import INSIDE
 from rocpd.replay.job import WELL_MATCHED, JobGraph, read_job
@@ -198,17 +199,20 @@ class Replays:
         """
         (prediction,) = self._predictions([asked])
         compared, denied = [change for change in prediction.changes if _is_compared(change)], self.blame.denied
-        if (
-            denied
-            and not denied.regains
-            and not denied.most
-            and any(change.kind in ("rank", "host") for change in compared)
-        ):
+        of_ranks = [change for change in compared if change.kind in ("rank", "host")]
+        if denied and not denied.regains and not denied.most and of_ranks:
             raise RocpdError(f"not known: {denied}", _RECORD)
+        if len(of_ranks) == len(prediction.changes) and prediction.gain < _COSTS and self._hide_host(of_ranks):
+            raise RocpdError(f"not known: {HIDDEN_HOST}", _RECORD)
         if len(compared) == len(prediction.changes) and -prediction.gain > _COSTS:
             text = f"{prediction}: not known: a replay says that it would take longer without, which cannot be"
             raise RocpdError(text, _RECORD)
         return prediction
+
+    def _hide_host(self, changes: Sequence[Change]) -> bool:
+        """Whether the host of a rank that changes take away may be late unseen, at a cost that no replay shows."""
+        ranks = {rank for change in changes for rank in self._exact.ranks_of(change)}
+        return self.blame.hides_hosts and not ranks <= self.job.launching
 
     def _predictions(
         self, every: Sequence[Sequence[Change]], hear: Progress = lambda _done, _of: None

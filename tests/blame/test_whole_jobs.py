@@ -129,6 +129,23 @@ def test_no_host_is_acquitted_or_named_whose_calls_are_not_recorded(
     assert "a host that comes late is not seen: no calls that launch work are recorded" in finding.text
 
 
+def test_what_a_rank_costs_is_not_known_where_its_host_may_be_late_unseen(tmp_path: Path) -> None:
+    """The late host costs 6.7 %, and a replay without its rank regains nothing."""
+    every: dict[str, Any] = {"ranks": 8, "nodes": 2, "pp": 2, "steps": 16, "seed": 20147, "noise": 0.5}
+    job = JobOptions(tmp_path, **every, plant="late-launch=800,no-hip-trace")
+    asked = f"rank:{plan(job).facts[0].rank}", "host:gpu-node-00"
+    with rocpd.connect(simulate(job)) as session:
+        for each in asked:
+            with pytest.raises(rocpd.RocpdError, match="not known: a host that comes late is not seen"):
+                session.whatif(without=[each])
+
+
+def test_what_a_slow_rank_costs_is_known_whether_or_not_calls_of_its_host_are_recorded(tmp_path: Path) -> None:
+    job = JobOptions(tmp_path, ranks=8, steps=16, seed=20070, plant="throttled=20,no-hip-trace")
+    with rocpd.connect(simulate(job)) as session:
+        assert session.whatif(without=[f"rank:{plan(job).facts[0].rank}"]).together.gain > 0.05
+
+
 def test_no_partner_of_a_slow_rank_is_named_for_its_host_whose_calls_are_not_recorded(tmp_path: Path) -> None:
     """Its step ends late as well: it waits for the slow rank."""
     every: dict[str, Any] = {"ranks": 8, "pp": 2, "tp": 2, "steps": 10, "seed": 20078, "noise_memory": 0.5}

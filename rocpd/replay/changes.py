@@ -282,7 +282,8 @@ class Changing:
             share: change -> share of its excess that goes; 1 where it is not given.
             also: further time that points lose [ns]; None: nothing.
             is_elastic: whether unexplained pauses shrink with the work that they belong to.
-            is_waited: whether the next operations wait for copies that overlap.
+            is_waited: whether the next operations of other streams wait for copies that overlap, and for what calls
+                that are gone waited for.
 
         Raises:
             RocpdError: a change names nothing in the job.
@@ -307,7 +308,10 @@ class Changing:
                 kept = np.ones(len(job.edges), bool)
                 waits, target = _synchronised(job.edges)
                 kept[waits] = self.excess(change)[target] == 0
-                job = replace(job, edges=job.edges.take(kept))
+                edges = job.edges.take(kept)
+                if is_waited:
+                    edges = edges.also(_to_the_next(job, np.unique(job.edges.source[~kept])))
+                job = replace(job, edges=edges)
         job = replace(job, points=replace(points, work=work, lag=self._unexplained(job.edges)))
         return _elastic(job, points.work) if is_elastic else job
 

@@ -3,7 +3,7 @@
 The prediction is for the recorded steps, not for steps to come. Its bounds cover what a replay cannot know:
 
 - inferred waits that were hardly ever seen to bind, with and without them; waits that never bind, but might with other
-  times; copies that overlap, waited for at once or not;
+  times; copies that overlap, and what removed calls waited for, needed at once or not;
 - pauses that nothing explains: they stay, or shrink with the work that they belong to;
 - usual times, estimated from steps and ranks that differ: by resampling of blocks of steps (for neighbouring steps are
   alike), and from how far other ranks lie apart; the work that no other rank does may be longer, too;

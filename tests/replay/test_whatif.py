@@ -318,6 +318,13 @@ def test_the_truth_lies_within_the_bounds(kind: str, tmp_path: Path) -> None:
     assert median(pair.error for pair in pairs) <= 0.1
 
 
+@pytest.mark.parametrize("layout", sized(["tensor and data"], list(LAYOUTS)))
+def test_the_truth_of_calls_that_wait_lies_within_the_bounds(layout: str, tmp_path: Path) -> None:
+    """Other streams may need what the host waits for: with neither wait, work runs at once that never does."""
+    plants, without = ("synchronous-calls", "none"), ["call:^hipDeviceSynchronize$"]
+    assert _pair(layout, 500, plants, without, tmp_path).is_within
+
+
 @pytest.mark.soak(60)
 @pytest.mark.parametrize("seed", sized([500], [500, 501, 702, 705]))
 def test_the_truth_of_a_straggler_on_a_late_host_lies_within_the_bounds(seed: int, tmp_path: Path) -> None:

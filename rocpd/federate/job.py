@@ -9,6 +9,7 @@ import contextlib
 import dataclasses
 import functools
 import itertools
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property, partial
@@ -80,6 +81,12 @@ class Job:
     kept_alignment: Alignment | None = None
     left_out: int = 0
     has_all_passes: bool = False
+
+    def lacking(self, worlds: Mapping[int, int]) -> tuple[int, int]:
+        """Return how many ranks are not among the files, and of how many; `worlds`: run -> its ranks, 0: not known."""
+        sizes, known = Counter(rank.run for rank in self.ranks), {run: world for run, world in worlds.items() if world}
+        missing = sum(max(0, world - sizes[run]) for run, world in known.items())
+        return max(0, missing - self.left_out), sum(max(world, sizes[run]) for run, world in known.items())
 
     @cached_property
     def _derived(self) -> dict[object, Any]:

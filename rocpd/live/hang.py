@@ -8,13 +8,15 @@ order of their calls is wrong. Reads no file; uses the results of `progress`.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from enum import StrEnum
 from typing import Any
 
 from rocpd.base import amount, by_key, frozen
 from rocpd.federate.federation import Federation
+from rocpd.federate.open.identify import world_size
 from rocpd.federate.select.align import duration
 from rocpd.live import AFTER_S
 from rocpd.live.progress import Life, RankProgress, progress
@@ -141,7 +143,20 @@ def hang(session: Federation, after_s: float = AFTER_S) -> HangReport:
     Raises:
         InputError: a file cannot be read.
     """
-    return judged(progress(session), after_s)
+    report = judged(progress(session), after_s)
+    verdict, *further = report.lines
+    return replace(report, lines=(verdict, *_lacking(session), *further))
+
+
+def _lacking(session: Federation) -> Iterator[str]:
+    """Yield a sentence on ranks that are not among the files, if processes knew how many there are."""
+    runs, worlds = {rank.guid: rank.run for rank in session.ranks}, Counter[int]()
+    for guid, *texts in session.execute("SELECT guid, environment, extdata FROM rocpd_info_process"):
+        if guid in runs:
+            worlds[runs[guid]] = max(worlds[runs[guid]], world_size(texts))
+    missing, of = session.job.lacking(worlds)
+    if missing:
+        yield f"{missing} of {amount(of, 'rank')} {'is' if missing == 1 else 'are'} not among the files"
 
 
 def judged(ranks: tuple[RankProgress, ...], after_s: float = AFTER_S) -> HangReport:

@@ -192,3 +192,11 @@ def test_a_job_that_ended_says_so(tmp_path: Path, cli: Cli) -> None:
     simulate(JobOptions(tmp_path, ranks=2, steps=1, plant="none"))
     said = cli("hang", str(tmp_path))
     assert (said.code, said.out.splitlines()[0]) == (0, "ended: each of 2 ranks has ended")
+
+
+def test_ranks_without_a_file_are_said(tmp_path: Path, cli: Cli) -> None:
+    simulate(JobOptions(tmp_path, ranks=4, steps=1, plant="lost-rank"))
+    (first, *_) = files = sorted(tmp_path.glob("rank*.db"))
+    assert cli("hang", *files).out.splitlines()[1] == "1 of 4 ranks is not among the files"
+    first.unlink()
+    assert cli("hang", *files[1:]).out.splitlines()[1] == "2 of 4 ranks are not among the files"

@@ -48,7 +48,7 @@ def test_the_first_lines_name_the_straggler_and_the_slow_step(options: JobOption
         ("none", "no slow step"),
         ("lost-overlap", "communication does not overlap: compute hides"),
         ("launch-bound", "while the host launches"),
-        ("lost-rank", "1 of 4 ranks are not among the files"),
+        ("lost-rank", "1 of 4 ranks is not among the files"),
         ("leak", "leak candidate: hipMalloc"),
         ("slow-collectives", "6 of 18 large collectives of ranks 0-3 are slow: "),
     ],

@@ -70,6 +70,7 @@ class StoredWindow:
 MPI_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "PALS_RANKID", "FLUX_TASK_RANK")
 """Environment variables that hold a process's MPI rank, in order of preference."""
 
+_SIZE_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS", "PALS_SIZE", "FLUX_JOB_SIZE", "WORLD_SIZE")
 _PROCESS = ("nid", "pid", "ppid", "command", "environment", "extdata")
 _LIFE = ("start", "end", "init", "fini")
 _MPI_EXTDATA = ("mpi_rank", "MPI_RANK")
@@ -464,6 +465,16 @@ def _mpi_rank(environment: object, extdata: object) -> tuple[int | None, str]:
                     return None, f"{key} {digits[:_MOST_DIGITS]}… of the process is no rank number"
                 return int(digits), ""
     return None, ""
+
+
+def world_size(texts: Iterable[object]) -> int:
+    """Return the number of ranks of its job that a process knew by its environment or further data; 0: not known."""
+    for text in texts:
+        values: Mapping[str, object] = (json_object(text) if isinstance(text, str) else None) or {}
+        for name in (*_SIZE_VARIABLES, "mpi_size"):
+            if str(values.get(name, "")).isdecimal():
+                return int(str(values[name])[:9])
+    return 0
 
 
 _CLOCKS_DIFFER_NS = 600 * 10**9  # between machines whose clocks show the date: ranks further apart ran at another time

@@ -6,7 +6,7 @@ missing events.
 
 from __future__ import annotations
 
-from collections import Counter
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -14,7 +14,6 @@ from functools import partial
 import numpy as np
 
 from rocpd.base import Ints, Row, frozen
-from rocpd.base.texts import json_object
 from rocpd.facts.columns import Names, distinct
 from rocpd.facts.communication.communicators import with_communicator
 from rocpd.facts.operations import KERNEL, Ops, split
@@ -23,6 +22,7 @@ from rocpd.facts.recorders import Recordable, TraceProfiler, recorder_of
 from rocpd.facts.regions import RankRegions, launches_graph, launches_kernel, read_recording
 from rocpd.facts.units import steps_of_ranks
 from rocpd.federate.describe import importers_of
+from rocpd.federate.open.identify import world_size
 from rocpd.federate.run.rank_reader import Fact, RankReader
 from rocpd.schema.rules.categories import domain_of
 from rocpd.schema.rules.kernel_categories import Categories, load
@@ -33,13 +33,12 @@ from rocpd.summary.grouping import Largest, Total, all_added, parts_added
 from rocpd.summary.reading import Reading, Tables
 from rocpd.summary.result import Field, Summary, table_of
 
-SIZE_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS", "PALS_SIZE", "FLUX_JOB_SIZE", "WORLD_SIZE")
-"""Environment variables with the number of ranks of a job; the first one that is set counts."""
-
 _WORK_OF_CALLS = ("dispatches", "graphs")
 _CUT = 2  # steps that a recording may lack at its ends
 _LOST = "SELECT value FROM rocpd_metadata WHERE tag = 'recorder_lost_events'"
 _PROCESS = "SELECT environment, extdata FROM rocpd_info_process"
+_OF_ONE = {"are": "is", "have": "has", "were": "was", "start": "starts"}
+_VERB = re.compile(rf"\b({'|'.join(_OF_ONE)})\b")
 
 
 @frozen
@@ -154,11 +153,7 @@ def trace(reading: Reading) -> Tables:
 
 def _ranks(reading: Reading, worlds: Mapping[int, int]) -> _Count:
     """Count the ranks that are not among the files; `worlds`: run -> number of its ranks, 0: not known."""
-    sizes = Counter(rank.run for rank in reading.session.ranks)
-    known = {run: world for run, world in worlds.items() if world}
-    missing = sum(max(0, world - sizes[run]) for run, world in known.items())
-    of = sum(max(world, sizes[run]) for run, world in known.items())
-    return _Count(max(0, missing - reading.session.job.left_out), of, 0)
+    return _Count(*reading.session.job.lacking(worlds), 0)
 
 
 def _clocks(reading: Reading) -> _Count:
@@ -187,7 +182,8 @@ def _finding(check: _Check, count: _Count, recorder: TraceProfiler) -> Finding:
     evidence = {"missing": count.missing, "of": count.of, "ranks": count.ranks}
     if count.missing * 100 > count.of * check.tolerated:
         is_alone = check.of_one and count.of == 1
-        text = check.of_one if is_alone else f"{count.missing:,} of {count.of:,} {check.problem}"
+        problem = check.problem if count.missing != 1 else _VERB.sub(lambda verb: _OF_ONE[verb[0]], check.problem, 1)
+        text = check.of_one if is_alone else f"{count.missing:,} of {count.of:,} {problem}"
         text = recorder.missing(text, check.recordable) if check.recordable else text
         return Finding(text, rule, Verdict.PROBLEM, Confidence.CERTAIN, evidence=evidence)
     if count.outside:
@@ -224,7 +220,8 @@ def _counts_of_rank(reading: RankReading, categories: Categories) -> tuple[dict[
         counts |= _links(ops, dispatches, regions, names)
     if reading.rank.window:
         counts |= {name: _known(counts[name]) for name in _WORK_OF_CALLS if name in counts}
-    return {reading.rank.run: Largest(_world(reading.reader))}, counts
+    world = world_size(text for row in reading.reader.rows(_PROCESS) for text in row)
+    return {reading.rank.run: Largest(world)}, counts
 
 
 def _some(missing: int, of: int) -> _Count:
@@ -268,12 +265,3 @@ def _communicators(reader: RankReader, ops: Ops, rows: Ints) -> _Count:
 def _lost(reader: RankReader, events: int) -> dict[str, _Count]:
     words = [str(value) for (value,) in reader.rows(_LOST) if str(value).isdecimal()]
     return {"lost events": _some(int(words[0]), int(words[0]) + events)} if words else {}
-
-
-def _world(reader: RankReader) -> int:
-    for text in (text for row in reader.rows(_PROCESS) for text in row):
-        values: Mapping[str, object] = (json_object(text) if isinstance(text, str) else None) or {}
-        for name in (*SIZE_VARIABLES, "mpi_size"):
-            if str(values.get(name, "")).isdecimal():
-                return int(str(values[name])[:9])
-    return 0

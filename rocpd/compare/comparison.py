@@ -443,11 +443,19 @@ def _explained(comparison: Comparison) -> Iterator[Finding]:
     how = "longer" if change > 0 else "shorter"
     *others, last = (f"{part} {readable(abs(alike[part]), 'ns')}" for part in most[:_MOST_PARTS])
     text = f"on average {readable(abs(change), 'ns')} {how}: {' and '.join(filter(None, (', '.join(others), last)))}"
-    ranks = [(abs(row.new - row.base), row.rank) for row in comparison.ranks if row.base and row.new]
-    if len(ranks) > 1 and ranks[0][0] > _BY_FAR * ranks[1][0]:
-        first, second = (readable(time, "ns") for time, _ in ranks[:2])
-        text += f"; rank {ranks[0][1]} changed by {first}, no other rank by more than {second}"
-    yield Finding(text, "diff.explained", Verdict.NOTE, Confidence.CERTAIN)
+    yield Finding(text + _apart(comparison.ranks), "diff.explained", Verdict.NOTE, Confidence.CERTAIN)
+
+
+def _apart(ranks: Sequence[RankDifference]) -> str:
+    """Return the rank, or the ranks of a host, that changed by far more than any other, in words; empty without any."""
+    known = [(abs(row.new - row.base), row) for row in ranks if row.base and row.new]
+    hosts = [row.host for _, row in known]
+    for count in sorted({1, hosts.count(hosts[0])}) if hosts else ():
+        if count < len(known) and len({*hosts[:count]}) == 1 and known[count - 1][0] > _BY_FAR * known[count][0]:
+            least, most = (readable(time, "ns") for time, _ in known[count - 1 : count + 1])
+            who = f"rank {known[0][1].rank}" if count == 1 else f"each of {count} ranks of {hosts[0]}"
+            return f"; {who} changed by {least}{' or more' * (count > 1)}, no other rank by more than {most}"
+    return ""
 
 
 def _grown(comparison: Comparison) -> str:

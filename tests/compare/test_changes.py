@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +16,7 @@ from rocpd.compare.comparison import Comparison, compare
 from rocpd.compare.decision import decide
 from rocpd.compare.options import DiffOptions
 from rocpd.compare.run_profile import RunProfile
-from rocpd.simulator import JobOptions, plan
+from rocpd.simulator import JobOptions, plan, simulate
 from tests.build import TraceBuilder
 from tests.compare.test_diff import profile_of
 from tests.soak import SOAK, sized
@@ -223,3 +225,21 @@ def test_a_kernel_whose_sum_fell_is_not_said_to_take_longer(tmp_path: Path) -> N
     long_call = profile("long call", 1000, 20_000)
     assert said(profile("rare", 1100, 1100)) == []
     assert said(profile("slower", 1100, 20_000)) == ["kernels take 10 % longer, at equal work: 6.90 us more a window"]
+
+
+def said(folder: Path, plants: tuple[str, str], seed: int, **options: Any) -> dict[str, str]:
+    """Return rule -> sentence of the comparison of two jobs with other seeds."""
+    base, new = (
+        [profile_of(*simulate(JobOptions(folder / str(number), plant=plant, seed=seed + number, **options)))]
+        for number, plant in enumerate(plants)
+    )
+    return {finding.rule: finding.text for finding in compare(base, new, DiffOptions()).findings}
+
+
+def test_the_ranks_of_a_host_that_changed_are_named_together(tmp_path: Path) -> None:
+    text = said(tmp_path, ("none", "late-node=600"), ranks=4, nodes=2, steps=6, seed=5)["diff.explained"]
+    node = plan(JobOptions(tmp_path, ranks=4, nodes=2, steps=6, seed=6, plant="late-node=600")).facts[0].node
+    found = re.search(rf"each of 2 ranks of gpu-node-{node:02d} changed by (\d+) us or more, .* (\d+)", text)
+    assert found
+    assert float(found[1]) == pytest.approx(600, rel=0.2)
+    assert float(found[2]) < 100

@@ -434,7 +434,7 @@ def _explained(comparison: Comparison) -> Iterator[Finding]:
     changes = _changes(comparison)
     change = sum(changes.values())
     is_asked = comparison.metric.name == STEP and comparison.verdict is not ChangeVerdict.SAME
-    if not is_asked or not change or _cancels(comparison):
+    if not is_asked or abs(change) < _LEAST * comparison.attribution.unit.base or _cancels(comparison):
         return
     alike = {part: by for part, by in changes.items() if by * change > 0}
     ordered = sorted(alike, key=lambda part: -abs(alike[part]))
@@ -472,14 +472,22 @@ def _grown(comparison: Comparison) -> str:
 def _changes(comparison: Comparison) -> dict[str, int]:
     """Return the changes of the parts that count [ns]; ranks are compared by their time without communication."""
     parts = comparison.attribution.parts.items()
-    return {part: row.change for part, row in parts if not (comparison.subject.paired and part in COMMUNICATION)}
+    changes = {part: row.change for part, row in parts if part not in COMMUNICATION}
+    if comparison.subject.paired:
+        return changes
+    talks = {part: row.change for part, row in parts if part in COMMUNICATION}
+    # As where another rank is critical, whose communication is matched, and the transfers of that of the other are not.
+    if sum(map(abs, talks.values())) > _CANCEL * abs(sum(talks.values())):
+        talks = {"exposed communication": sum(talks.values())}
+    return changes | talks
 
 
 def _cancels(comparison: Comparison) -> bool:
-    """Whether parts change by far more than the whole, and by more than the margin."""
+    """Whether parts change by far more than the whole, and what cancels is more than the margin."""
     changes = _changes(comparison).values()
+    all_of_it, change = sum(map(abs, changes)), abs(sum(changes))
     least = comparison.decision.margin * comparison.attribution.unit.base
-    return sum(map(abs, changes)) > max(least, _CANCEL * abs(sum(changes)))
+    return all_of_it > _CANCEL * change and (all_of_it - change) / 2 > least
 
 
 def _with_article(comparison: Comparison) -> str:

@@ -243,3 +243,17 @@ def test_the_ranks_of_a_host_that_changed_are_named_together(tmp_path: Path) -> 
     assert found
     assert float(found[1]) == pytest.approx(600, rel=0.2)
     assert float(found[2]) < 100
+
+
+def test_communication_that_is_matched_on_another_critical_rank_does_not_cancel_the_rest(tmp_path: Path) -> None:
+    """The parts of communication change by 4 and 5.5 ms each; that of computing is the cause."""
+    plants = "no-hip-trace", "larger-grids=50,no-hip-trace"
+    texts = said(tmp_path, plants, ranks=8, pp=2, tp=2, steps=10, noise=0.5, seed=30048)
+    assert re.search(r"longer: compute 747 us and exposed communication \d+ us$", texts["diff.explained"])
+    assert "diff.cancels" not in texts
+
+
+def test_nothing_is_explained_where_nothing_changed(tmp_path: Path) -> None:
+    plants = "no-hip-trace", "no-hip-trace"
+    texts = said(tmp_path, plants, ranks=8, nodes=2, pp=2, steps=10, noise_memory=0.5, seed=30014)
+    assert texts.keys() == {"diff.verdict", "diff.comparable"}

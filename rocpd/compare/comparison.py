@@ -376,6 +376,7 @@ def _guids(runs: Runs) -> set[str]:
 _MOST_PARTS, _MOST_OF_IT = 4, 0.8  # parts that are named; share of the change after which no more are named
 _BY_FAR = 3  # times as much as any other rank
 _CANCEL = 3  # times the difference: parts whose changes add up to more cancel each other
+_AS_FACTOR = 100  # percent from which on a factor is said in place of it
 _OF_VERDICT = {ChangeVerdict.SLOWER: Verdict.PROBLEM, ChangeVerdict.UNCLEAR: Verdict.UNKNOWN}
 
 
@@ -385,10 +386,14 @@ def _verdict(comparison: Comparison) -> Finding:
     evidence: dict[str, object] = {"margin_percent": decision.margin * 100}
     if decision.ratio:
         before, after = (readable(value, metric.unit) for value in decision.medians)
-        estimate = (decision.ratio.estimate - 1) * 100
-        ends = [(end - 1) * 100 for end in (decision.ratio.low, decision.ratio.high) if end is not None]
+        ratios = [ratio for ratio in (decision.ratio.low, decision.ratio.high) if ratio is not None]
+        estimate, *ends = ((ratio - 1) * 100 for ratio in (decision.ratio.estimate, *ratios))
         said = dict.fromkeys(f"{end:+.1f}" for end in ends)
-        change += f" {before} -> {after}, {estimate:+.1f} %"
+        how = f"{estimate:+.1f} %"
+        if estimate >= _AS_FACTOR:
+            said = dict.fromkeys(f"{ratio:.1f}" for ratio in ratios)
+            how = f"{decision.ratio.estimate:.1f} times as {'long' if metric.unit == 'ns' else 'much'}"
+        change += f" {before} -> {after}, {how}"
         change += f" in the median {comparison.subject.paired}" if comparison.subject.paired else ""
         interval = f" [{', '.join(said)}]" if len(said) > 1 else ""
         evidence |= {"change_percent": estimate, **dict(zip(("low_percent", "high_percent"), ends, strict=False))}
@@ -525,7 +530,8 @@ def _changed_speed(comparison: Comparison) -> Iterator[Finding]:
 def _speed(kernels: str, by: float, how: str, cost: float, ranks: int, unit: str) -> Finding:
     where, each = (f" on all {ranks} ranks", " on each rank") if ranks > 1 else ("", "")
     more = "more" if how == "longer" else how
-    text = f"{kernels} {percent_text(by * 100)} {how}{where}, at equal work: {readable(cost, 'ns')} {more} {unit}{each}"
+    taken = f"{1 + by:.1f} times as long" if by * 100 >= _AS_FACTOR else f"{percent_text(by * 100)} {how}"
+    text = f"{kernels} {taken}{where}, at equal work: {readable(cost, 'ns')} {more} {unit}{each}"
     return Finding(text, "diff.speed", Verdict.NOTE, Confidence.CERTAIN)
 
 

@@ -257,3 +257,15 @@ def test_nothing_is_explained_where_nothing_changed(tmp_path: Path) -> None:
     plants = "no-hip-trace", "no-hip-trace"
     texts = said(tmp_path, plants, ranks=8, nodes=2, pp=2, steps=10, noise_memory=0.5, seed=30014)
     assert texts.keys() == {"diff.verdict", "diff.comparable"}
+
+
+def test_what_takes_twice_as_long_or_longer_is_said_as_a_factor(tmp_path: Path) -> None:
+    base, new = (
+        [profile_of(*simulate(JobOptions(tmp_path / str(number), ranks=2, steps=6, plant=plant)))]
+        for number, plant in enumerate(("none", "slow-gpus=900"))
+    )
+    found = {finding.rule: finding for finding in compare(base, new, DiffOptions()).findings}
+    verdict = found["diff.verdict"]
+    ends = [1 + float(str(verdict.evidence[f"{name}_percent"])) / 100 for name in ("change", "low", "high")]
+    assert "{:.1f} times as long [{:.1f}, {:.1f}]; ".format(*ends) in verdict.text
+    assert found["diff.speed"].text.startswith("kernels take 10.0 times as long on all 2 ranks, at equal work: ")

@@ -180,7 +180,7 @@ class Blaming:
     def _may_regain(self, cause: Cause | Candidate) -> int:
         """Return how much shorter a step may be without a cause if any unmatched communication waits for it [ns]."""
         waits = may_wait(self.job, self.counts, self.at, less := self._excess_alone(cause))
-        return 0 if waits is None else self._regained(self.job.replay_without(less, waits))
+        return self._regained(self.job.replay_without(less, *waits)) if waits else 0
 
     def _regained(self, times: Ints) -> int:
         """Return how much shorter a step is with given times of points than as recorded [ns]."""
@@ -766,7 +766,7 @@ class Blaming:
             is_slow = np.isin(self.at[of_rank], [at for at in slow if column in whose[at]])
             rows = of_rank.start + (is_slow & self.counts[of_rank] & (self.what[of_rank] < 3)).nonzero()[0]
             picked[rows] = self.beyond.passing_of(rows)
-        without = self.lengths(self.job.replay_without(picked))
+        without = self.lengths(self.job.replay_without(picked, *may_wait(self.job, self.counts, self.at, picked)))
         is_coupled = bool(self.job.links) and len(self.ranks) > 1
         causes = {}
         for at in slow:

@@ -10,8 +10,8 @@ from rocpd.replay.job import JobGraph
 from rocpd.replay.points import Point
 
 
-def may_wait(job: JobGraph, counts: Flags, at: Ints, less: Ints) -> Ints | None:
-    """Return the time that transfers with unknown partners may lose, too, once points lose `less` [ns]; None: nothing.
+def may_wait(job: JobGraph, counts: Flags, at: Ints, less: Ints) -> tuple[Ints, ...]:
+    """Return the time that transfers with unknown partners may lose, too, once points lose `less` [ns]; empty: none.
 
     Any of them may wait for the points, for as long as these take longer in the step, but none takes less than the
     shortest transfer by its kernel on its stream.
@@ -25,7 +25,7 @@ def may_wait(job: JobGraph, counts: Flags, at: Ints, less: Ints) -> Ints | None:
     points = job.points
     alone = (counts & (points.kind == Point.TRANSFER) & (job.link < 0)).nonzero()[0]
     if not len(alone):
-        return None
+        return ()
     losing = (counts & (less > 0)).nonzero()[0]
     of_step = np.bincount(at[losing], less[losing], int(at[alone].max()) + 1)
     work, place = points.work[alone], numbered(points.name[alone], points.lane[alone])
@@ -33,4 +33,4 @@ def may_wait(job: JobGraph, counts: Flags, at: Ints, less: Ints) -> Ints | None:
     np.minimum.at(least, place, work)
     also = np.zeros(len(points), np.int64)
     also[alone] = np.minimum(work - least[place], of_step[at[alone]])
-    return also
+    return (also,)

@@ -287,8 +287,8 @@ class Replays:
             known, alone = rows[is_known], rows[~is_known]
             share = max(0.0, less[known].sum() / max(1, points.work[known].sum()))
             also[alone] = np.maximum(also[alone], in_ns(points.work[alone] * min(1.0, _MORE * share)))
-            waits = may_wait(self.job, counts, self.blaming.at, less)
-            also = also if waits is None else np.maximum(also, waits)
+            for waits in may_wait(self.job, counts, self.blaming.at, less):
+                also = np.maximum(also, waits)
         return also
 
     def _uncertainty(self, change: Change) -> float:

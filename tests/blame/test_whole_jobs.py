@@ -216,3 +216,14 @@ def _named(findings: Sequence[Finding]) -> Iterator[tuple[int | None, str]]:
     for each in findings:
         if each.verdict is Verdict.PROBLEM and each.confidence is not Confidence.HINT:
             yield each.rank, str(each.evidence.get("hostname") or each.evidence.get("link") or "")
+
+
+def test_a_stall_that_unmatched_communication_waits_for_is_why_a_step_is_slow(tmp_path: Path) -> None:
+    """Where a tenth of the time of communication is unmatched, a step was said to have long transfers."""
+    every: dict[str, Any] = {"ranks": 8, "pp": 2, "tp": 2, "steps": 10, "seed": 40039, "rccl": "calls"}
+    job = JobOptions(tmp_path, **every, noise_memory=0.5, plant="host-stall=8000")
+    rank = plan(job).facts[0].rank
+    with rocpd.connect(simulate(job)) as session:
+        slow = [each for each in session.summary("overview").findings if each.rule == "step.outlier"]
+    assert [each.rank for each in slow] == [rank, rank]
+    assert all(f"rank {rank}: host 5.8" in each.text for each in slow)

@@ -227,3 +227,12 @@ def test_a_stall_that_unmatched_communication_waits_for_is_why_a_step_is_slow(tm
         slow = [each for each in session.summary("overview").findings if each.rule == "step.outlier"]
     assert [each.rank for each in slow] == [rank, rank]
     assert all(f"rank {rank}: host 5.8" in each.text for each in slow)
+
+
+def test_no_work_of_all_hosts_makes_a_step_slow_where_their_calls_are_not_recorded(tmp_path: Path) -> None:
+    """One host stalls for 3 ms; what the others do until then looks like work of theirs."""
+    job = JobOptions(tmp_path, ranks=8, steps=10, seed=20066, plant="host-stall=3000,no-hip-trace")
+    with rocpd.connect(simulate(job)) as session:
+        slow = [each for each in session.summary("overview").findings if each.rule == "step.outlier"]
+    assert [each.step for each in slow] == ["step 6", "step 3"]
+    assert all(each.text.endswith("times the median of 10 steps") for each in slow)

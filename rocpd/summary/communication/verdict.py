@@ -202,7 +202,9 @@ def judge(
     if pieces is None or blame is None:
         return unknown(lacking or "not known: neither step markers nor enough collectives of all ranks")
     places = dict(zip(blame.steps, pieces.markers, strict=False))
-    slow = {places[number]: cause for number, cause in blame.slow.items() if number in places}
+    slow = {
+        places[number]: cause for number, cause in blame.slow.items() if number in places and _is_seen(cause, blame)
+    }
     longest = {places[number]: ranks for number, ranks in blame.longest.items() if number in places}
     judgement = Judgement((), compute=blame.computes, slow=slow, longest=longest)
     if lacking:
@@ -220,6 +222,11 @@ def judge(
         return said
     costs = {cause.ranks[0]: cause.costs for cause in blame.causes if cause.kind is CauseKind.RANK}
     return replace(said, causes=tuple(_rows(blame, hosts)), costs=costs)
+
+
+def _is_seen(cause: Cause, blame: Blame) -> bool:
+    """Whether a slow step's cause is known: host work of all ranks may be their wait for a host that is not seen."""
+    return bool(cause.ranks) or cause.mainly != OF_HOST or not blame.hides_hosts
 
 
 def _rows(blame: Blame, hosts: _Hosts) -> Iterator[Row]:

@@ -365,7 +365,9 @@ def _findings(comparison: Comparison, base: Runs, new: Runs) -> Iterator[Finding
         text = f"on both sides: {comparison.subject.common}; nothing differs from itself"
         yield Finding(text, "diff.both-sides", Verdict.UNKNOWN, Confidence.CERTAIN)
     if comparison.comparability.is_enough and _cancels(comparison):
-        text = "parts cancel: they change by more than three times as much as the whole"
+        changes = sorted(_changes(comparison).items(), key=lambda part: -part[1])
+        most = [f"{part} {readable(abs(by), 'ns')}" for part, by in (changes[0], changes[-1])]
+        text = f"parts cancel: {most[0]} more, and {most[1]} less{_apart(comparison.ranks)}"
         yield Finding(text, "diff.cancels", Verdict.PROBLEM, Confidence.CERTAIN)
 
 

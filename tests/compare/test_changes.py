@@ -245,6 +245,20 @@ def test_the_ranks_of_a_host_that_changed_are_named_together(tmp_path: Path) -> 
     assert float(found[2]) < 100
 
 
+def test_what_cancels_is_named_with_the_rank_that_has_it(tmp_path: Path) -> None:
+    """A stage that is late in its own waiting costs nothing."""
+    options: dict[str, Any] = {"ranks": 4, "pp": 4, "steps": 6}
+    text = said(tmp_path, ("none", "late-launch=800"), seed=3, **options)["diff.cancels"]
+    rank = plan(JobOptions(tmp_path, seed=4, plant="late-launch=800", **options)).facts[0].rank
+    found = re.fullmatch(
+        r"parts cancel: idle: host work (\d+) us more, and exposed communication: waiting (\d+) us less; "
+        rf"rank {rank} changed by (\d+) us, no other rank by more than .*",
+        text,
+    )
+    assert found
+    assert [float(each) for each in found.groups()] == [pytest.approx(700, rel=0.2)] * 3
+
+
 def test_communication_that_is_matched_on_another_critical_rank_does_not_cancel_the_rest(tmp_path: Path) -> None:
     """The parts of communication change by 4 and 5.5 ms each; that of computing is the cause."""
     plants = "no-hip-trace", "larger-grids=50,no-hip-trace"

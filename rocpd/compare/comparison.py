@@ -376,6 +376,7 @@ def _guids(runs: Runs) -> set[str]:
 
 
 _MOST_PARTS, _MOST_OF_IT = 4, 0.8  # parts that are named; share of the change after which no more are named
+_CHANCE = 0.002  # probability above which another critical rank is not said: neighbouring steps are alike, ranks many
 _BY_FAR = 3  # times as much as any other rank
 _CANCEL = 3  # times the difference: parts whose changes add up to more cancel each other
 _AS_FACTOR = 100  # percent from which on a factor is said in place of it
@@ -583,17 +584,29 @@ def _changed_calls(comparison: Comparison) -> Iterator[Finding]:
 
 
 def _critical(base: Runs, new: Runs) -> Iterator[Finding]:
-    """Yield the change of the critical rank, if a rank is critical in more than half of the units of a side."""
+    """Yield the change of the critical rank, if a rank is critical in most units of a side, and chance is no reason."""
     units = ([Counter({use.rank: use.critical for use in run.ranks}) for run in runs] for runs in (base, new))
     sides = [sum(of_runs, Counter[int]()) for of_runs in units]
     totals = [side.total() for side in sides]
     if not all(totals) or base[0].unit == WINDOW:
         return
     (before, of_base), (after, of_new) = (side.most_common(1)[0] for side in sides)
-    if before != after and (of_base * 2 > totals[0] or of_new * 2 > totals[1]):
+    mainly = [rank for rank, is_main in ((before, of_base * 2 > totals[0]), (after, of_new * 2 > totals[1])) if is_main]
+    chances = [_by_chance([side[rank] for side in sides], totals) for rank in mainly]
+    if before != after and min(chances, default=1.0) <= _CHANCE:
         there = f"rank {before} in {of_base} of {totals[0]} {PLURALS[base[0].unit]} of the base"
         text = f"the critical rank is {there}, rank {after} in {of_new} of {totals[1]} now"
         yield Finding(text, "diff.critical", Verdict.NOTE, Confidence.CERTAIN)
+
+
+def _by_chance(counts: Sequence[int], of: Sequence[int]) -> float:
+    """Return the probability of counts as far apart or farther in their direction, by Fisher's exact test."""
+    more = int(counts[1] * of[0] > counts[0] * of[1])
+    every, taken, drawn = sum(of), sum(counts), of[more]
+    ways = (
+        math.comb(taken, n) * math.comb(every - taken, drawn - n) for n in range(counts[more], min(taken, drawn) + 1)
+    )
+    return sum(ways) / math.comb(every, drawn)
 
 
 def _changed_work(comparison: Comparison) -> Iterator[Finding]:

@@ -205,3 +205,7 @@ def test_another_critical_rank_is_said() -> None:
     assert said_of([of_rank_1, of_rank_1], [of_rank_2]) == [text.replace("20 of 24", "40 of 48")]
     assert said_of([mixed], [of_rank_2]) == [text.replace("20 of", "9 of")]
     assert said_of([of_rank_1], [of_rank_1]) == said_of([mixed], [with_critical(9, 8, 7)]) == []
+    by_chance = with_critical(6, 2, 2), with_critical(2, 2, 6)  # as in pairs of jobs that differ in nothing
+    assert said_of([by_chance[0]], [by_chance[1]]) == []
+    assert said_of([by_chance[0]], [with_critical(2, 0, 8)]) == said_of([by_chance[1]], [with_critical(8, 0, 2)]) == []
+    assert said_of([by_chance[0]], [with_critical(0, 0, 10)])

@@ -6,7 +6,6 @@ missing events.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -38,7 +37,7 @@ _CUT = 2  # steps that a recording may lack at its ends
 _LOST = "SELECT value FROM rocpd_metadata WHERE tag = 'recorder_lost_events'"
 _PROCESS = "SELECT environment, extdata FROM rocpd_info_process"
 _OF_ONE = {"are": "is", "have": "has", "were": "was", "start": "starts"}
-_VERB = re.compile(rf"\b({'|'.join(_OF_ONE)})\b")
+_OF_SEVERAL = {verb: verb for verb in _OF_ONE}
 
 
 @frozen
@@ -47,7 +46,7 @@ class _Check:
 
     Args:
         name: name of the check.
-        problem: the meaning of a gap, after "N of M ".
+        problem: the meaning of a gap, after "N of M "; the verb in braces agrees with N.
         recordable: the data to record.
         unknown: the reason why the check is not possible, if no rank has the data for it.
         tolerated: share that may be missing [%]: the last events of a process are often not written.
@@ -63,34 +62,38 @@ class _Check:
 
 
 _CHECKS = (
-    _Check("ranks", "ranks are not among the files", "no environment says how many ranks the job has"),
+    _Check("ranks", "ranks {are} not among the files", "no environment says how many ranks the job has"),
     _Check(
         "kernel trace",
-        "ranks whose calls launch kernels have none",
+        "ranks whose calls launch kernels {have} none",
         "neither kernels nor calls that launch them are recorded",
         Recordable.KERNELS,
         of_one="calls launch kernels, and there are none",
     ),
     _Check(
         "HIP trace",
-        "ranks have kernels and no calls of HIP or CUDA, so who launches, and why GPUs idle, is unknown",
+        "ranks {have} kernels and no calls of HIP or CUDA, so who launches, and why GPUs idle, is unknown",
         "no kernels are recorded",
         Recordable.CALLS,
         of_one="there are kernels and no calls of HIP or CUDA, so who launches, and why GPUs idle, is unknown",
     ),
-    _Check("lost events", "events were lost by the recorder", "the recorder does not say how many events it lost"),
-    _Check("graphs", "launches of graphs have no operations: the time of their kernels is missing", "no graphs"),
+    _Check("lost events", "events {were} lost by the recorder", "the recorder does not say how many events it lost"),
+    _Check("graphs", "launches of graphs {have} no operations: the time of their kernels is missing", "no graphs"),
     _Check(
         "links",
-        "kernels are of ranks where no kernel is linked to a call, so the launching call is unknown",
+        "kernels {are} of ranks where no kernel is linked to a call, so the launching call is unknown",
         "no calls of HIP",
     ),
-    _Check("dispatches", "calls that launch a kernel have none: kernels are missing", "no calls of HIP", tolerated=1.0),
-    _Check("launches", "kernels have no call that launched them: calls are missing", "no calls of HIP", tolerated=1.0),
-    _Check("order", "kernels start before the call that launches them: clocks of CPU and GPU disagree", "no calls"),
+    _Check(
+        "dispatches", "calls that launch a kernel {have} none: kernels are missing", "no calls of HIP", tolerated=1.0
+    ),
+    _Check(
+        "launches", "kernels {have} no call that launched them: calls are missing", "no calls of HIP", tolerated=1.0
+    ),
+    _Check("order", "kernels {start} before the call that launches them: clocks of CPU and GPU disagree", "no calls"),
     _Check(
         "communicators",
-        "communication kernels have no known communicator, so groups are inferred",
+        "communication kernels {have} no known communicator, so groups are inferred",
         "no communication kernels",
         Recordable.COLLECTIVES,
     ),
@@ -101,10 +104,10 @@ _CHECKS = (
     ),
     _Check(
         "steps",
-        "steps of ranks are missing that other ranks have: their recordings end earlier, or begin later",
+        "steps of ranks {are} missing that other ranks have: their recordings end earlier, or begin later",
         "fewer than two ranks have steps",
     ),
-    _Check("times", "operations and regions have invalid timestamps: they count as calls, not as time", "no events"),
+    _Check("times", "operations and regions {have} invalid timestamps: they count as calls, not as time", "no events"),
 )
 
 TABLES = {
@@ -182,7 +185,7 @@ def _finding(check: _Check, count: _Count, recorder: TraceProfiler) -> Finding:
     evidence = {"missing": count.missing, "of": count.of, "ranks": count.ranks}
     if count.missing * 100 > count.of * check.tolerated:
         is_alone = check.of_one and count.of == 1
-        problem = check.problem if count.missing != 1 else _VERB.sub(lambda verb: _OF_ONE[verb[0]], check.problem, 1)
+        problem = check.problem.format_map(_OF_ONE if count.missing == 1 else _OF_SEVERAL)
         text = check.of_one if is_alone else f"{count.missing:,} of {count.of:,} {problem}"
         text = recorder.missing(text, check.recordable) if check.recordable else text
         return Finding(text, rule, Verdict.PROBLEM, Confidence.CERTAIN, evidence=evidence)

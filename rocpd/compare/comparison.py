@@ -591,9 +591,11 @@ def _critical(base: Runs, new: Runs) -> Iterator[Finding]:
     if not all(totals) or base[0].unit == WINDOW:
         return
     (before, of_base), (after, of_new) = (side.most_common(1)[0] for side in sides)
+    if before == after:
+        return
     mainly = [rank for rank, is_main in ((before, of_base * 2 > totals[0]), (after, of_new * 2 > totals[1])) if is_main]
     chances = [_by_chance([side[rank] for side in sides], totals) for rank in mainly]
-    if before != after and min(chances, default=1.0) <= _CHANCE:
+    if min(chances, default=1.0) <= _CHANCE:
         there = f"rank {before} in {of_base} of {totals[0]} {PLURALS[base[0].unit]} of the base"
         text = f"the critical rank is {there}, rank {after} in {of_new} of {totals[1]} now"
         yield Finding(text, "diff.critical", Verdict.NOTE, Confidence.CERTAIN)
@@ -603,10 +605,11 @@ def _by_chance(counts: Sequence[int], of: Sequence[int]) -> float:
     """Return the probability of counts as far apart or farther in their direction, by Fisher's exact test."""
     more = int(counts[1] * of[0] > counts[0] * of[1])
     every, taken, drawn = sum(of), sum(counts), of[more]
-    ways = (
-        math.comb(taken, n) * math.comb(every - taken, drawn - n) for n in range(counts[more], min(taken, drawn) + 1)
-    )
-    return sum(ways) / math.comb(every, drawn)
+    ways = every_way = math.comb(taken, counts[more]) * math.comb(every - taken, drawn - counts[more])
+    for n in range(counts[more], min(taken, drawn)):  # from one number to the next: anew, long runs would take minutes
+        ways = ways * (taken - n) * (drawn - n) // ((n + 1) * (every - taken - drawn + n + 1))
+        every_way += ways
+    return every_way / math.comb(every, drawn)
 
 
 def _changed_work(comparison: Comparison) -> Iterator[Finding]:

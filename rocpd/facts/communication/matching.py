@@ -10,6 +10,7 @@ whose size was lost joins the channels that it runs with.
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
@@ -65,7 +66,7 @@ def evened(channels: Sequence[Channel], recorded: dict[int, Channel]) -> tuple[l
     in_order = sorted(channels, key=lambda each: (each.rank, each.agent))
     cut: dict[int, Channel] = {}
     for short, others in (*_short_in_groups(in_order), *_short_in_pairs(in_order)):
-        if 0 < len(others[0]) - len(short) <= _may_lack(short):
+        if 0 < len(others[0]) - len(short) <= _may_lack(len(short)):
             lacks = _lacks(short.end, others[0].end)
             cut |= {id(member): _without(member, lacks, recorded) for member in others}
     even = [cut.get(id(channel), channel) for channel in channels]
@@ -99,8 +100,8 @@ def _short_in_pairs(channels: Iterable[Channel]) -> Iterator[tuple[Channel, Grou
                 yield short, (other,)
 
 
-def _may_lack(channel: Channel) -> int:
-    return min(_MOST, len(channel) // _SHARE)
+def _may_lack(count: int) -> int:
+    return min(_MOST, count // _SHARE)
 
 
 def _without(member: Channel, lacks: Ints, recorded: dict[int, Channel]) -> Channel:
@@ -167,7 +168,7 @@ class Rejoining:
         """Yield the fit of a channel to channels that it may run with; nothing if it may not."""
         first, lacking = members[0], len(members[0]) - len(channel)
         size = first.size or channel.size
-        if not 0 <= lacking <= _may_lack(channel) or (size and len(members) >= size):
+        if not 0 <= lacking <= _may_lack(len(channel)) or (size and len(members) >= size):
             return
         if (first.name, first.communicator) != (channel.name, channel.communicator):
             return
@@ -185,14 +186,14 @@ class Rejoining:
             yield _Fit(number, members, lacks, apart)
 
 
-def _is_on_all(channel: Channel, by_rank: Iterable[Sequence[Channel]]) -> bool:
-    """Whether all ranks that run the kernels of a channel have one with as many of them.
+def _are_on_all(name: str | None, count: int, by_rank: Iterable[Sequence[Channel]]) -> bool:
+    """Whether all ranks that run kernels of a name have a channel with so many of them.
 
     All do for collectives, as they run one program. In a pipeline, the first and the last stage send and receive half
     as often as others; and the ranks of one stage do so in step, which looks like collectives among them.
     """
-    named = ([other for other in of_rank if other.name == channel.name] for of_rank in by_rank)
-    return all(any(abs(len(other) - len(channel)) <= _may_lack(channel) for other in some) for some in named if some)
+    named = ([len(each) for each in of_rank if each.name == name] for of_rank in by_rank)
+    return all(any(abs(each - count) <= _may_lack(count) for each in some) for some in named if some)
 
 
 def _may_communicate(channel: Channel, other: Channel) -> bool:
@@ -307,12 +308,13 @@ class Clocks:
         Rejoining(of_groups, of_pairs, lost, lines, recorded).join(moved)
         groups: list[Group] = []
         by_rank = by_key((channel.rank, channel) for channel in moved if channel.role is None)
+        are_on_all = functools.cache(functools.partial(_are_on_all, by_rank=by_rank.values()))  # many groups ask alike
         pairs = [Partners(recorded[id(sender)], recorded[id(receiver)], known) for sender, receiver, known in of_pairs]
         for group in of_groups:
             members, is_sending = tuple(recorded[id(channel)] for channel in group), sends(group)
             if is_sending and len(members) == 2:
                 pairs.append(Partners(*members, is_directed=False))
-            elif is_sending is False and (is_known(group) or _is_on_all(group[0], by_rank.values())):
+            elif is_sending is False and (is_known(group) or are_on_all(group[0].name, len(group[0]))):
                 groups.append(members)
             else:
                 lost[EITHER] += sum(len(member.numbers) for member in members)

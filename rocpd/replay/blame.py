@@ -26,7 +26,7 @@ from rocpd.replay.denied import Denied, denied, hides_hosts
 from rocpd.replay.excess import Excess, are_alike
 from rocpd.replay.job import JobGraph
 from rocpd.replay.points import Edge, Point, add_to, no_times, places_of
-from rocpd.replay.unmatched import may_wait
+from rocpd.replay.unmatched import may_wait, with_waits
 
 _LEAST = 0.01  # share of a step that a cause costs at least
 _TRIED = 6  # ranks, hosts or links that are replayed without: those with the largest excess
@@ -179,8 +179,8 @@ class Blaming:
 
     def _may_regain(self, cause: Cause | Candidate) -> int:
         """Return how much shorter a step may be without a cause if any unmatched communication waits for it [ns]."""
-        waits = may_wait(self.job, self.counts, self.at, less := self._excess_alone(cause))
-        return self._regained(self.job.replay_without(less, *waits)) if waits else 0
+        less = with_waits(self.job, self.counts, self.at, partial(self._excess_alone, cause))
+        return self._regained(self.job.replay_without(*less)) if less else 0
 
     def _regained(self, times: Ints) -> int:
         """Return how much shorter a step is with given times of points than as recorded [ns]."""

@@ -138,6 +138,12 @@ class JobGraph:
         return every
 
     @functools.cached_property
+    def unmatched(self) -> Ints:
+        """The numbers of the transfers whose partners are not known."""
+        alone: Ints = ((self.points.kind == Point.TRANSFER) & (self.link < 0)).nonzero()[0]
+        return alone
+
+    @functools.cached_property
     def launching(self) -> frozenset[int]:
         """The ranks of which calls that launch operations are recorded."""
         return frozenset(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from rocpd.base import Flags, Ints
 from rocpd.facts.columns import numbered
 from rocpd.replay.job import JobGraph
-from rocpd.replay.points import Point
 
 
 def may_wait(job: JobGraph, counts: Flags, at: Ints, less: Ints) -> tuple[Ints, ...]:
@@ -23,7 +24,7 @@ def may_wait(job: JobGraph, counts: Flags, at: Ints, less: Ints) -> tuple[Ints, 
         less: time that each point loses [ns].
     """
     points = job.points
-    alone = (counts & (points.kind == Point.TRANSFER) & (job.link < 0)).nonzero()[0]
+    alone = job.unmatched[counts[job.unmatched]]
     if not len(alone):
         return ()
     losing = (counts & (less > 0)).nonzero()[0]
@@ -34,3 +35,18 @@ def may_wait(job: JobGraph, counts: Flags, at: Ints, less: Ints) -> tuple[Ints, 
     also = np.zeros(len(points), np.int64)
     also[alone] = np.minimum(work - least[place], of_step[at[alone]])
     return (also,)
+
+
+def with_waits(job: JobGraph, counts: Flags, at: Ints, excess: Callable[[], Ints]) -> tuple[Ints, ...]:
+    """Return an excess and the result of `may_wait` for it [ns]; empty where none may wait.
+
+    Args:
+        job: the graph.
+        counts: whether each point is in a step that counts.
+        at: place of its step among those that count.
+        excess: returns the time that each point loses [ns], a column as long as the job.
+    """
+    if not len(job.unmatched):
+        return ()
+    waits = may_wait(job, counts, at, less := excess())
+    return (less, *waits) if waits else ()

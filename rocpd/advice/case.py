@@ -184,7 +184,7 @@ class Case:
     limits: Mapping[str, float]
     categories: Categories
     known: dict[str, list[Row]] = field(default_factory=dict)
-    known_of: dict[str, dict[int | None, list[Row]]] = field(default_factory=dict)
+    known_of: dict[str, dict[int | None, list[tuple[Any, ...]]]] = field(default_factory=dict)
 
     def rows(self, table: str) -> list[Row]:
         """Return the rows of a table, which must not be changed; none where the table is missing."""
@@ -207,9 +207,14 @@ class Case:
 
     def of_critical(self, table: str) -> list[Row]:
         """Return the rows of a table that belong to the critical rank."""
+        if table not in self.tables:
+            return []
+        columns = self.tables[table].columns
         if table not in self.known_of:
-            self.known_of[table] = by_key((row["rank"], row) for row in self.rows(table))
-        return self.known_of[table].get(self.job.critical, [])
+            place = columns.index("rank")
+            self.known_of[table] = by_key((row[place], row) for row in self.tables[table])
+        rows = self.known_of[table].get(self.job.critical, ())
+        return [dict(zip(columns, row, strict=True)) for row in rows]  # those of all of a thousand ranks fill memory
 
     def needs_steps(self) -> None:
         """Make sure that the tables cover steps without warm-up.

@@ -115,13 +115,14 @@ def tables_of_rules(rules: Mapping[str, Rule]) -> frozenset[str]:
 def questions(tables: Iterable[str]) -> dict[str, By | None]:
     """Return analysis -> its division, for the analyses that tables belong to; tables of no analysis are left out.
 
-    An analysis is divided by its default, else by rank; None: it is not divided.
+    An analysis is divided by its default, else by rank; None: it is not divided, as metrics of counters, which a
+    kernel has alike on all ranks and which often only some ranks recorded.
     """
     analyses = known_analyses()
     analysis_of = tables_of(analyses)
     names = {analysis_of[table] for table in tables if table in analysis_of}
     return {
-        name: analysis.divided_by or (By.RANK if By.RANK in analysis.by else None)
+        name: analysis.divided_by or (By.RANK if By.RANK in analysis.by and name != _PANELS else None)
         for name, analysis in analyses.items()
         if name in names
     }
@@ -132,6 +133,7 @@ def analysis_function(name: str) -> Function:
     return cast("Function", entries.load(known_analyses()[name].home, name))
 
 
+_PANELS = "panels"
 _FIRST = "trace.incomplete"
 _JOB = "JOB"
 """The name of the inputs in commands of rules."""

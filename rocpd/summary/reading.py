@@ -143,7 +143,11 @@ class Reading:
         return RankAnswers(self, partial(_derived, work=work, fact=fact, asked=asked, given=given) if fact else work)
 
     def summary(
-        self, table: TableDefinition, rows: Iterable[Row], by: By | None = None, findings: Iterable[Finding] = ()
+        self,
+        table: TableDefinition,
+        rows: Iterable[Row] | Callable[[], Iterator[Row]],
+        by: By | None = None,
+        findings: Iterable[Finding] = (),
     ) -> Summary:
         """Return a table whose rows start with the values of the division, or else of `by`, with their columns."""
         return Summary(table, (*DIVISIONS[self.by or by], *table.fields), rows, findings=findings)

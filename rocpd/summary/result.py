@@ -171,7 +171,12 @@ class Summary(Result):
         return tuple(field.unit for field in self.fields)
 
     @classmethod
-    def whole(cls, table: TableDefinition, rows: Iterable[Row], findings: Iterable[Finding] = ()) -> Summary:
+    def whole(
+        cls,
+        table: TableDefinition,
+        rows: Iterable[Row] | Callable[[], Iterator[Row]],
+        findings: Iterable[Finding] = (),
+    ) -> Summary:
         """Return a table without a division: it has just the columns of its definition."""
         return cls(table, table.fields, rows, findings=findings)
 

@@ -317,7 +317,7 @@ def _rule(
         look=look,
         needs=(*kernels, Need(read.panel, COUNTERS)),
         thresholds=(_LEAST_PERCENT, *thresholds),
-        shown_by=f"rocpd summary {read.panel} JOB --by rank",
+        shown_by=f"rocpd summary {read.panel} JOB",
         action=action,
         reference="https://rocm.docs.amd.com/projects/rocprofiler-compute/en/latest/conceptual/performance-model.html",
     )
@@ -331,7 +331,7 @@ def _hot_kernels(case: Case, panel: str, names: tuple[str, ...]) -> Iterator[tup
     """
     values: dict[str | None, dict[str, float]] = {}
     peaks: dict[str | None, dict[str, float | None]] = {}
-    for row in case.of_critical(panel):
+    for row in case.rows(panel):
         if row["metric"] in names and row["value"] is not None:
             values.setdefault(row["kernel"], {})[row["metric"]] = row["value"]
             peaks.setdefault(row["kernel"], {})[row["metric"]] = row["peak"]

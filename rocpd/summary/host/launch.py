@@ -166,7 +166,7 @@ def launch(reading: Reading) -> Tables:
     rows = [(*key, *_sum_row(*of_key)) for key, of_key in grouping.in_order(sums)]
     by_agent = reading.asking(replace(reading.options, by=_lanes(reading.by)))
     yield by_agent.summary(TABLES["bottleneck"], rows, By.AGENT, findings)
-    yield Summary.whole(QUEUE_DEPTH, queue_rows(edges, queues))
+    yield Summary.whole(QUEUE_DEPTH, partial(queue_rows, edges, queues))  # a thousand ranks have 50,000 rows
 
 
 def _findings(delays: _Delays, spent: Mapping[tuple[int, int], grouping.Sums]) -> Iterator[Finding]:

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -124,7 +124,7 @@ def memory(reading: Reading) -> Tables:
     if not levels:
         raise grouping.nothing("memory allocations")
     rows: list[Row] = []
-    curve: list[Row] = []
+    curves: list[tuple[Row, Ints]] = []
     for key, name in sorted(levels, key=lambda level: grouping.order_of((*level[0], level[1]))):
         allocations, frees, unmatched, *events = levels[key, name]
         at, now = _course(*map(np.concatenate, events))
@@ -132,10 +132,16 @@ def memory(reading: Reading) -> Tables:
         peak_at = int(at[np.argmax(now)]) if most else None
         last = int(now[-1]) if len(now) else 0
         rows.append((*key, name, allocations, frees, most, peak_at, last, unmatched, capacities.get(key)))
-        curve += [(*key, name, *point) for point in _slices(at, now, reading.options.bins)]
+        points = list(_slices(at, now, reading.options.bins))
+        curves.append(((*key, name), np.array(points, np.int64).reshape(-1, 2)))
     findings = _findings(*grouping.all_added(sites, 4))
     yield reading.summary(TABLES["memory"], rows, By.AGENT, findings)
-    yield reading.summary(TABLES["memory-curve"], curve, By.AGENT)
+    yield reading.summary(TABLES["memory-curve"], partial(_curve_rows, curves), By.AGENT)
+
+
+def _curve_rows(curves: Sequence[tuple[Row, Ints]]) -> Iterator[Row]:
+    """Yield the points of curves; as rows, those of a thousand ranks take 30 MB."""
+    return ((*level, *point) for level, points in curves for point in points.tolist())
 
 
 def _read_memory(reading: RankReading, step: re.Pattern[str]) -> tuple[_OfLevels, _OfSites]:

@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
@@ -65,10 +65,10 @@ class _Ranks:
     def __init__(self, session: Federation, reads: Iterable[_Read]) -> None:
         self.session = session
         self._known: dict[_Read, dict[int, Any]] = {read: {} for read in reads}
-        for rank in session.ranks if self._known else ():
-            reader = session.reader(rank.number)
-            for read, known in self._known.items():
-                known[rank.number] = read(reader)
+        works = tuple(self._known)
+        for rank, answers in session.map_ranks(partial(_read_in, works)) if works else ():
+            for read, answer in zip(works, answers, strict=True):
+                self._known[read][rank.number] = answer
 
     def __getitem__(self, read: Callable[[RankReader], Answer]) -> dict[int, Answer]:
         """Return rank number -> result of `read`."""
@@ -81,6 +81,10 @@ class _Ranks:
 
 
 _Read: TypeAlias = Callable[[RankReader], Any]
+
+
+def _read_in(reads: tuple[_Read, ...], reader: RankReader) -> list[Any]:
+    return [read(reader) for read in reads]
 
 
 def _listed_agents(reader: RankReader) -> list[Row]:

@@ -6,12 +6,14 @@ Sums merge in any order, field by field and key by key. Never reads a rank, and 
 from __future__ import annotations
 
 import operator
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from functools import reduce
 from typing import Any, Self, TypeVar
 
 from rocpd.base import RocpdError, Row, frozen
+from rocpd.facts.spread import Spread
 
 Key = TypeVar("Key")
 Division = TypeVar("Division", bound=Row)
@@ -72,16 +74,29 @@ def add(groups: dict[Key, dict[What, Value]], key: Key, what: What, value: Value
 
 def together(answers: Iterable[Mapping[Any, Any]]) -> Any:
     """Return the sums of several answers as one answer; keys are divisions or counted things."""
-    groups: dict[Any, Any] = {}
-    for answer in answers:
-        merge(groups, answer)
-    return groups
+    return _sum([{}, *answers])
 
 
 def parts_added(answers: Sequence[Sequence[Any]]) -> Any:
     """Return answers of several parts as one: sums are added as in `together`, lists are joined."""
-    columns = zip(*answers, strict=True)
-    return tuple(together(part) if isinstance(part[0], dict) else reduce(operator.add, part) for part in columns)
+    return tuple(map(_sum, zip(*answers, strict=True)))
+
+
+def _sum(values: Sequence[Any]) -> Any:
+    """Return the sum of values that are alike, all at once: added one by one, each sum would be made anew."""
+    first = values[0]
+    if isinstance(first, Mapping):
+        by_key: dict[Any, list[Any]] = {}
+        for mapping in values:
+            for key, value in mapping.items():
+                by_key.setdefault(key, []).append(value)
+        sums = {key: _sum(of_key) for key, of_key in by_key.items()}
+        return Counter(sums) if isinstance(first, Counter) else sums
+    if len(values) == 1:
+        return first
+    if isinstance(first, Sums):
+        return type(first)(map(_sum, zip(*values, strict=True)))
+    return Spread.sum(values) if isinstance(first, Spread) else reduce(operator.add, values)
 
 
 def added(

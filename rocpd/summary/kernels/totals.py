@@ -335,7 +335,8 @@ def _table_of(reading: Reading, name: str, answers: Iterable[tuple[object, OfRan
         reading.note_invalid(kind, calls - timed, calls)
     extra = len(TABLES[name].fields) - len(STATISTICS) - len(head) - 1
     ordered = [(key, grouping.most_first(heads, _time)) for key, heads in grouping.in_order(sums)]
-    table = reading.summary(TABLES[name], (row for key, heads in ordered for row in _rows(key, heads, extra)))
+    rows = partial(_all_rows, ordered, extra)  # each needs quantiles, and a screen shows the first few of thousands
+    table = reading.summary(TABLES[name], rows)
     table.counts = counts_of(spread for _, heads in ordered for _, (spread, _) in heads)
     return table
 
@@ -421,6 +422,10 @@ def _sums(events: EventsByGroup) -> list[grouping.Sums]:
 def _time(of_head: grouping.Sums) -> int:
     spread: Spread = of_head[0]
     return spread.moments.total
+
+
+def _all_rows(ordered: Sequence[tuple[Key, Sequence[tuple[Row, grouping.Sums]]]], extra: int) -> Iterator[Row]:
+    return (row for key, sums in ordered for row in _rows(key, sums, extra))
 
 
 def _rows(division: Key, sums: Sequence[tuple[Row, grouping.Sums]], extra: int = 0) -> Iterator[Row]:

@@ -6,9 +6,10 @@ can't be merged, so a distribution holds every value with its number of occurren
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable
-from itertools import islice, pairwise
+from itertools import pairwise
 
 import numpy as np
 
@@ -64,6 +65,7 @@ class Moments:
 
 
 _PENDING = 1 << 17  # values that wait, as they come, until equal ones are counted together
+_SMALL = 1 << 12  # values of a distribution that is settled together with others
 _PARTS = 64  # arrays of waiting values: in a thousand small arrays, most memory would be overhead
 _BINS = 12  # of a distribution in a cell
 _SHOWN = 100  # rows of a table that have a distribution
@@ -96,13 +98,47 @@ class Spread:
         self.calls += len(durations) if calls is None else calls
         self._await(durations, filled(len(durations), 1))
 
+    @staticmethod
+    def settle(spreads: Iterable[Spread]) -> None:
+        """Count equal values together, and calculate moments, of thousands of small distributions at once."""
+        small = [spread for spread in spreads if spread._pending and spread._waiting + len(spread._values) < _SMALL]
+        if not small:
+            return
+        parts = [[(spread._values, spread._counts), *spread._pending] for spread in small]
+        values, counts = (np.concatenate(arrays) for arrays in zip(*itertools.chain(*parts), strict=True))
+        of = np.repeat(np.arange(len(small)), [sum(len(each) for each, _ in some) for some in parts])
+        order = np.lexsort((values, of))
+        values, counts, of = values[order], counts[order], of[order]
+        first = np.concatenate([[True], (values[1:] != values[:-1]) | (of[1:] != of[:-1])]).nonzero()[0]
+        values, counts, of = values[first], np.add.reduceat(counts, first), of[first]
+        groups = np.searchsorted(of, np.arange(len(small)))  # none is empty: only values wait
+        fits = np.add.reduceat(counts, groups) < _HALF
+        fits &= np.maximum.reduceat(values, groups) < _HALF
+        squares = values * values
+        sums = (counts, values * counts, (squares >> 31) * counts, (squares & _LOW) * counts)
+        columns = [np.add.reduceat(column, groups).tolist() for column in sums]
+        edges = [*groups.tolist(), len(values)]
+        rows = zip(small, pairwise(edges), fits.tolist(), *columns, strict=True)
+        for spread, (low, high), is_exact, timed, total, upper, lower in rows:
+            spread._values, spread._counts, spread._pending, spread._waiting = values[low:high], counts[low:high], [], 0
+            if is_exact:
+                extremes = int(values[low]), int(values[high - 1])
+                moments = Moments(spread.calls, timed, total, *extremes, (upper << 31) + lower)
+                spread._moments = spread._values, moments
+
     @classmethod
     def sum(cls, spreads: Iterable[Spread]) -> Spread:
         """Return the sum of distributions; adding them up one by one would copy the sum each time."""
-        both = cls()
+        both, parts = cls(), list[tuple[Ints, Ints]]()
         for spread in spreads:
             both.calls += spread.calls
-            for values, counts in ((spread._values, spread._counts), *spread._pending):
+            parts += ((spread._values, spread._counts), *spread._pending)
+        parts = [part for part in parts if len(part[0])]
+        waiting = sum(len(values) for values, _ in parts)
+        if len(parts) <= _PARTS and waiting <= _PENDING:
+            both._pending, both._waiting = parts, waiting
+        else:
+            for values, counts in parts:
                 both._await(values, counts)
         return both
 
@@ -200,7 +236,7 @@ class Spread:
 
 def counts_of(spreads: Iterable[Spread]) -> list[tuple[int, ...]]:
     """Return the counts of the first distributions of a table, as many as a screen shows."""
-    return [spread.counts(_BINS) for spread in islice(spreads, _SHOWN)]
+    return [spread.counts(_BINS) for spread in itertools.islice(spreads, _SHOWN)]
 
 
 def spreads_by_group(durations: Ints, first: Ints) -> list[Spread]:

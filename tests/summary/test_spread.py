@@ -42,6 +42,16 @@ def test_moments_never_overflow(values: list[int]) -> None:
     assert Spread.of(np.array(values, np.int64)).moments == moments_one_by_one(values)
 
 
+@given(st.lists(st.lists(st.one_of(st.integers(0, 9), st.integers(0, 2**63 - 1)), max_size=9), max_size=9))
+def test_many_settled_together_are_as_each_alone(groups: list[list[int]]) -> None:
+    spreads = [Spread.of(np.array(values, np.int64), len(values) + 1) for values in groups]
+    Spread.settle(spreads)
+    for spread, values in zip(spreads, groups, strict=True):
+        alone = Spread.of(np.array(values, np.int64), len(values) + 1)
+        assert spread.moments == alone.moments
+        assert [part.tolist() for part in spread.distribution()] == [part.tolist() for part in alone.distribution()]
+
+
 def test_many_equal_values_are_kept_once() -> None:
     spread = Spread()
     for _ in range(5):

@@ -333,6 +333,7 @@ def _table_of(reading: Reading, name: str, answers: Iterable[tuple[object, OfRan
     sums, counts = grouping.all_added(answers, 2, _CALLED.get(name, name))
     for kind, (calls, timed) in counts.items():
         reading.note_invalid(kind, calls - timed, calls)
+    Spread.settle(spread for heads in sums.values() for spread, _ in heads.values())
     extra = len(TABLES[name].fields) - len(STATISTICS) - len(head) - 1
     ordered = [(key, grouping.most_first(heads, _time)) for key, heads in grouping.in_order(sums)]
     rows = partial(_all_rows, ordered, extra)  # each needs quantiles, and a screen shows the first few of thousands

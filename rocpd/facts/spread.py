@@ -72,15 +72,18 @@ _SHOWN = 100  # rows of a table that have a distribution
 _HALF = 1 << 31
 _LOW = _HALF - 1
 _MOST = np.iinfo(np.int64).max
+_EMPTY: Ints = np.empty(0, np.int64)
 
 
 class Spread:
     """Durations of a group of events [ns], and the number of all events, with those of invalid timestamps."""
 
-    def __init__(self, calls: int = 0, values: Ints | None = None, counts: Ints | None = None) -> None:
+    __slots__ = ("_counts", "_moments", "_pending", "_running", "_values", "_waiting", "calls")  # thousands are held
+
+    def __init__(self, calls: int = 0, values: Ints = _EMPTY, counts: Ints = _EMPTY) -> None:
         self.calls = calls
-        self._values: Ints = np.empty(0, np.int64) if values is None else values
-        self._counts: Ints = np.empty(0, np.int64) if counts is None else counts
+        self._values = values
+        self._counts = counts
         self._pending: list[tuple[Ints, Ints]] = []
         self._waiting = 0
         self._moments: tuple[Ints, Moments] | None = None  # the values, and their moments

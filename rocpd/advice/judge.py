@@ -258,14 +258,23 @@ def answers(rule: Rule, case: Case) -> list[Finding]:
             separate = need.table in OF_ONE_JOB and case.job.runs > 1
             why = f"{case.job.runs} separate runs, not one job: choose the ranks of one with --rank"
             raise CannotLookError(why if separate else need.without)
-    return [replace(each, text=each.text + _elsewhere(rule, case, each)) for each in rule.found(case)]
+    findings = list(rule.found(case))
+    return [replace(each, text=each.text + _elsewhere(rule, case, each, findings)) for each in findings]
 
 
-def _elsewhere(rule: Rule, case: Case, finding: Finding) -> str:
-    """Return words on the ranks that share a finding about the critical one; empty where there are no others."""
+def _elsewhere(rule: Rule, case: Case, finding: Finding, findings: Sequence[Finding]) -> str:
+    """Return words on the ranks that share a finding about the critical one; empty where there are no others.
+
+    A rule on faults compares all ranks when it looks once; another looks at each rank as if it were the critical one.
+    """
     if "together" in finding.evidence or not re.search(rf"\brank {case.job.critical}\b", finding.text):
         return ""
-    ranks = [rank for rank in case.job.ranks if rank == finding.rank or _is_found(rule, case, rank)]
+    faulty = {each.rank for each in findings} if rule.is_fault else None
+    ranks = [
+        rank
+        for rank in case.job.ranks
+        if rank == finding.rank or (_is_found(rule, case, rank) if faulty is None else rank in faulty)
+    ]
     if len(ranks) < 2:
         return ""
     count, every = len(ranks), len(case.job.ranks)

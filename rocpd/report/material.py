@@ -165,8 +165,8 @@ def arranged(
         rows: rows to show; None: the first ones.
         again: command, and Python, that make it again; empty if there are none.
     """
-    every = summary.fetchall()
-    chosen = (every if rows is None else rows)[:HELD_ROWS]
+    count = sum(1 for _ in summary)  # millions, where ten thousand ranks wait for each other
+    chosen = summary.first(HELD_ROWS) if rows is None else rows[:HELD_ROWS]
     units = {row[summary.columns.index("unit")] for row in chosen} if "unit" in summary.columns else set()
     if len(units) > 1:
         chosen = [with_unit([Head(field.name, field.unit) for field in summary.fields], row) for row in chosen]
@@ -177,7 +177,7 @@ def arranged(
     )
     fields = [_of_table(summary.fields[place], units) for place in places]
     heads = tuple(_head(field, [row[number] for row in cells]) for number, field in enumerate(fields))
-    return Table(summary.name, title, away_from_page(summary.doc), heads, cells, len(every), *again)
+    return Table(summary.name, title, away_from_page(summary.doc), heads, cells, count, *again)
 
 
 def figure(name: str, summary: Summary, says: str, table: Table, code: str, arrange: Arrange | None = None) -> Block:

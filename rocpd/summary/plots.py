@@ -173,21 +173,23 @@ def _widest(chart: Flames) -> Flames:
 
 
 def waits(table: Summary) -> Chart:
-    """Show who waits for whom, for the ranks with most waiting."""
-    waits = {(waiter, late): ns for waiter, late, ns in table.values(table.columns[0], "late", "wait_ns")}
-    rows, columns = (_worst(waits, side) for side in (0, 1))
-    values = tuple(tuple(waits.get((row, column)) for column in columns) for row in rows)
+    """Show who waits for whom, for the ranks with most waiting; ten thousand ranks have millions of pairs."""
+    late, ns = (table.columns.index(name) for name in ("late", "wait_ns"))
+    sums = Counter[object](), Counter[object]()
+    for row in table:
+        for of_side, place in zip(sums, (0, late), strict=True):
+            of_side[row[place]] += row[ns]
+    rows, columns = map(_worst, sums)
+    cells = {(row[0], row[late]): row[ns] for row in table if row[0] in rows and row[late] in columns}
+    values = tuple(tuple(cells.get((row, column)) for column in columns) for row in rows)
     names = [tuple(str(name) for name in side) for side in (rows, columns)]
-    title, waiting = "Who waits for whom", len({waiter for waiter, _ in waits})
+    title, waiting = "Who waits for whom", len(sums[0])
     title += f": the {len(rows)} of {waiting} that wait most" if len(rows) < waiting else ""
     return Matrix(title, names[0], names[1], values, "ns", ("waiting rank", "for rank"))
 
 
-def _worst(waits: Mapping[tuple[object, object], int], side: int) -> list[object]:
-    """Return the ranks of one side with most waiting, in the order of ranks."""
-    sums: Counter[object] = Counter()
-    for pair, ns in waits.items():
-        sums[pair[side]] += ns
+def _worst(sums: Counter[object]) -> list[object]:
+    """Return the ranks with most waiting, in the order of ranks."""
     least = _LEAST * max(sums.values(), default=0)
     worst = (rank for rank, ns in sums.most_common(_SIDE) if ns >= least)
     return sorted(worst, key=lambda rank: order_of([rank]))

@@ -9,10 +9,13 @@ from typing import Any, cast
 import pytest
 
 import rocpd
-from rocpd.chart.model import Lines, Series, Timeline
+from rocpd.chart.model import Lines, Matrix, Series, Timeline
+from rocpd.facts.rank import By
 from rocpd.simulator.job import simulate
 from rocpd.simulator.options import JobOptions
 from rocpd.summary import pictures, plots
+from rocpd.summary.communication.collectives import TABLES, who
+from rocpd.summary.result import Summary
 from rocpd.table.palette import BLUE, Screen
 from tests.build import TraceBuilder
 
@@ -54,10 +57,11 @@ def test_of_many_bars_those_that_stand_out_are_shown() -> None:
 
 
 def test_ranks_for_which_others_hardly_wait_are_not_shown() -> None:
-    pairs = permutations(range(12), 2)
-    waits: dict[tuple[object, object], int] = {pair: 1000 if pair[1] == 3 else 7 for pair in pairs}
-    assert plots._worst(waits, 1) == [3]
-    assert len(plots._worst(waits, 0)) == 10
+    pairs = [(*pair, 1, 1000 if pair[1] == 3 else 7, 1) for pair in permutations(range(12), 2)]
+    table = TABLES["waits"]
+    chart = plots.waits(Summary(table, who(table, By.RANK), pairs))
+    assert isinstance(chart, Matrix)
+    assert (len(chart.rows), chart.columns) == (10, ("3",))
 
 
 def test_ranks_stand_by_their_hosts_whatever_their_numbers(tmp_path: Path) -> None:

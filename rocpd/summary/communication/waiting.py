@@ -26,6 +26,38 @@ from rocpd.summary.communication.slow import SizedCollective
 from rocpd.summary.grouping import order_of
 
 
+class _Blamed(NamedTuple):
+    """The waits of a group, `[member, collective]`; pairs are made on demand: of thousands of ranks they fill memory.
+
+    Args:
+        number: numbers of the members' keys.
+        shared: share that each has in coming last; 0: it waits.
+        waited, most: its waiting, of all that count for the key and of one [ns].
+    """
+
+    number: Ints
+    shared: Floats
+    waited: Floats
+    most: Ints
+
+    def sums(self) -> tuple[Floats, Floats]:
+        """Return the wait that each causes, and its wait for others [ns]."""
+        return self.shared @ self.waited.sum(0), self.waited @ self.shared.sum(0)
+
+    def pairs(self) -> Iterator[_Pairs]:
+        """Yield the pairs of all waiters with each cause."""
+        is_last = self.shared > 0
+        late = np.flatnonzero(is_last.any(1))  # few: a matrix of all by all would not fit into memory
+        total = self.waited @ self.shared[late].T
+        count = (self.most > 0).astype(float) @ is_last[late].astype(float).T
+        times = count.astype(np.int64)
+        for column, code in enumerate(late.tolist()):
+            waiters = np.flatnonzero(count[:, column])
+            longest = self.most[waiters][:, is_last[code]].max(1, initial=0)
+            cause = np.full(len(waiters), self.number[code])
+            yield _Pairs(self.number[waiters], cause, times[waiters, column], total[waiters, column], longest)
+
+
 class _Pairs(NamedTuple):
     """Numbers of waiters and causes; number of collectives, total and longest wait of each pair [ns]."""
 
@@ -95,10 +127,10 @@ class Waiting:
         by: the compared division.
         ranks: the ranks by their numbers.
         clocks: says which times of the ranks compare.
-        blames: whether pairs of waiters and causes are wanted: with thousands of ranks they take most of the memory.
+        blames: whether waiters and causes are wanted.
         listed: the collectives of the groups.
         numbers: key -> its number.
-        pairs: pairs of each group, kept apart as groups share some: with a thousand ranks there are a million.
+        blamed: the waits of each group, kept apart as groups share members.
         took_part: number of collectives of each key.
         last: number of times that each came last; those that came last together share one.
         classes: class of collectives -> their number, number of counted kernels, time of these, and waiting of members
@@ -111,7 +143,7 @@ class Waiting:
     blames: bool = True
     listed: list[_Listed] = field(default_factory=list)
     numbers: dict[Key, int] = field(default_factory=dict)
-    pairs: list[_Pairs] = field(default_factory=list)
+    blamed: list[_Blamed] = field(default_factory=list)
     took_part: Counter[Key] = field(default_factory=Counter)
     last: dict[Key, float] = field(default_factory=dict)
     classes: dict[str, Ints] = field(default_factory=dict)
@@ -155,28 +187,22 @@ class Waiting:
         at = (codes * shape[1] + np.arange(shape[1])).reshape(-1)
         waits = np.where(shares > 0, 0, when.waits).reshape(-1)  # the last member waits for nobody: its wait is noise
         sums = (np.bincount(at, values, math.prod(shape)) for values in (None, shares.reshape(-1), waits))
-        members, shared, waited = (values.reshape(shape) for values in sums)
+        members, shared, waited = (values.astype(float, copy=False).reshape(shape) for values in sums)
         most = np.zeros(shape, np.int64)
         np.maximum.at(most.reshape(-1), at, waits)
-        is_there, is_last = members > 0, shared > 0
-        late = np.flatnonzero(is_last.any(1))  # few: a matrix of all by all would not fit into memory
-        total, count = waited @ shared[late].T, (most > 0).astype(float) @ is_last[late].astype(float).T
+        is_there = members > 0
         for code in np.flatnonzero(is_there.any(1)).tolist():
             self.took_part[keys[code]] += int(is_there[code].sum())
             self.last[keys[code]] = self.last.get(keys[code], 0.0) + float(shared[code].sum())
         number = np.array([self.numbers.setdefault(key, len(self.numbers)) for key in keys], np.int64)
-        times = count.astype(np.int64)
-        for column, code in enumerate(late.tolist()):
-            waiters = np.flatnonzero(count[:, column])
-            longest = most[waiters][:, is_last[code]].max(1, initial=0)
-            cause = np.full(len(waiters), number[code])
-            self.pairs.append(_Pairs(number[waiters], cause, times[waiters, column], total[waiters, column], longest))
+        self.blamed.append(_Blamed(number, shared, waited, most))
 
-    @functools.cached_property
     def _pairs(self) -> _Pairs:
-        """The pairs of all groups, each once, in the order of their first occurrence."""
-        joined = _Pairs(*map(np.concatenate, zip(_NO_PAIRS, *self.pairs, strict=True)))
-        self.pairs.clear()
+        """Return the pairs of all groups, each once, in the order of their first occurrence."""
+        of_groups = chain.from_iterable(blamed.pairs() for blamed in self.blamed)
+        joined = _Pairs(*map(np.concatenate, zip(_NO_PAIRS, *of_groups, strict=True)))
+        if len(self.blamed) == 1:
+            return joined
         pair = numbered(joined.waiter, joined.cause)
         first = first_of(pair)
         order = np.argsort(first)
@@ -198,8 +224,11 @@ class Waiting:
 
     def straggler_rows(self) -> list[Row]:
         """Return key, collectives, times last, its share, wait caused, wait for others; the most caused first."""
-        pairs, size = self._pairs, len(self.numbers)
-        caused, waited = (np.bincount(whose, pairs.total, size) for whose in (pairs.cause, pairs.waiter))
+        caused, waited = np.zeros(len(self.numbers)), np.zeros(len(self.numbers))
+        for blamed in self.blamed:
+            by_others, for_others = blamed.sums()
+            caused[blamed.number] += by_others
+            waited[blamed.number] += for_others
         of_all = [self.numbers[key] for key in self.took_part]
         times = zip(self.took_part.items(), whole(caused[of_all].tolist()), whole(waited[of_all].tolist()), strict=True)
         rows = [
@@ -210,7 +239,7 @@ class Waiting:
 
     def pair_rows(self) -> Iterator[Row]:
         """Yield waiter, cause, number of collectives, total and longest wait; the longest total first."""
-        pairs, keys = self._pairs, list(self.numbers)
+        pairs, keys = self._pairs(), list(self.numbers)
         order = np.array(sorted(range(len(keys)), key=lambda number: order_of(keys[number])), np.int64)
         place = np.empty_like(order)
         place[order] = np.arange(len(order))

@@ -13,6 +13,7 @@ import pytest
 from rocpd.base import NULL, Floats, Ints
 from rocpd.federate.select.align import Shift
 from rocpd.federate.select.clocks import (
+    MOST_DRIFT,
     ClockJump,
     ClockLine,
     ContradictionError,
@@ -100,6 +101,22 @@ def test_of_many_clocks_a_few_pairs_bound_the_truth(share: float) -> None:
     for wrong, line in errors(of, found, lines):
         assert line.certain_ns is not None
         assert wrong <= line.certain_ns + 2, line
+
+
+@pytest.mark.parametrize("ranks", [1, 8])
+def test_a_few_collectives_in_milliseconds_show_no_drift(ranks: int) -> None:
+    """Ends that scatter by 30 us look, over 5 ms, like thousands of ppm; the bounds have room for an even line."""
+    for seed in range(20):
+        random = np.random.default_rng([seed, 7])
+        of = world(random, 40)
+        found = meetings(random, of, 7, 0.005, ranks)
+        lines = align_clocks(found)
+        for wrong, line in errors(of, found, lines):
+            assert line.certain_ns is not None
+            assert wrong <= line.certain_ns + 2, line
+            assert abs(line.drift) <= 1.01 * MOST_DRIFT
+            assert type(line.drift) is float
+        assert sum(line is not None and line.drift == 0 for line in lines) > 20
 
 
 def test_the_likely_error_is_a_few_microseconds() -> None:

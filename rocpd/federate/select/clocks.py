@@ -307,7 +307,8 @@ def line_between(first: Floats, second: Floats) -> OffsetLine:
     slope = _median_slope(times, offsets)
     spread = _spread(offset - slope * first)
     deviation = 1.4826 * spread * math.sqrt(math.pi / 2)  # of a median, were the distances normal
-    if abs(slope) * np.std(first) * math.sqrt(len(first)) <= _SIGNIFICANT * deviation:
+    is_noise = abs(slope) * np.std(first) * math.sqrt(len(first)) <= _SIGNIFICANT * deviation
+    if is_noise or abs(slope) > MOST_DRIFT:  # a few milliseconds show only how much collectives scatter
         slope = 0.0
     rest = offset - slope * first
     return OffsetLine(float(np.median(rest)), slope, _spread(rest), len(first))
@@ -492,19 +493,28 @@ def _along_paths(view: _View, seen: Flags, reference: int) -> tuple[dict[int, Of
 
 
 def _aligned(line: OffsetLine, bounds: Sequence[tuple[float, float, float]], reference: int, base: int) -> ClockLine:
-    """Return the line of a clock over its own times, moved into its bounds: (time, least, most) in order of time."""
+    """Return the line of a clock over its own times, moved into its bounds: (time, least, most) in order of time.
+
+    The points of a few milliseconds lie on lines as steep as no clock drifts; within the bounds there is an even one.
+    """
     points = [(at, min(max(line.at(at), least), most)) for at, least, most in bounds]
     start, slope = line.start, line.slope
-    if points and any(value != line.at(at) for at, value in points):
+    if points and (abs(slope) > MOST_DRIFT or any(value != line.at(at) for at, value in points)):
         (first, low), (last, high) = points[0], points[-1]
         slope = (high - low) / (last - first) if last > first else 0.0
+        if abs(slope) > MOST_DRIFT:
+            slope = math.copysign(MOST_DRIFT, slope)
+            rise = slope * (last - first)
+            (_, least, most), (_, later_least, later_most) = bounds[0], bounds[-1]
+            low = min(max((low + high - rise) / 2, least, later_least - rise), most, later_most - rise)
         start = low - slope * first
+        points = [(at, start + slope * at) for at, _ in points]
     apart = [max(most - value, value - least) for (_, value), (_, least, most) in zip(points, bounds, strict=True)]
     certain = max(apart, default=0.0)
     return ClockLine(
         at_ns=base,
         offset_ns=reference - base + round(start / (1 - slope)),
-        drift=slope / (1 - slope),
+        drift=float(slope / (1 - slope)),
         certain_ns=math.ceil(certain) if math.isfinite(certain) else None,
         likely_ns=math.ceil(line.spread),
         collectives=line.weight,

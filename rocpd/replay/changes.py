@@ -26,7 +26,7 @@ from rocpd.base import Flags, Ints, RocpdError, UsageError, frozen
 from rocpd.base.entries import near
 from rocpd.base.option import regular_expression
 from rocpd.facts.agent_time import PAUSE
-from rocpd.facts.columns import grouped, nth_of, numbered, runs
+from rocpd.facts.columns import nth_of, numbered, runs
 from rocpd.facts.communication.collectives import listed
 from rocpd.facts.regions import HostCall, host_call
 from rocpd.facts.timeline import COMMUNICATION, COMPUTE, COPIES
@@ -35,7 +35,8 @@ from rocpd.replay.blame import Blaming
 from rocpd.replay.causes import Candidate, Cause, CauseKind
 from rocpd.replay.graph import BEFORE, INSIDE
 from rocpd.replay.job import JobGraph
-from rocpd.replay.points import NO_EDGES, Edge, Edges, OrderedEdges, Point, left_unexplained, narrowed
+from rocpd.replay.points import Edge, Edges, OrderedEdges, Point, narrowed
+from rocpd.replay.waits import freed, same_stream, synchronised, to_the_next, without_waits
 from rocpd.table.human import readable
 
 
@@ -73,7 +74,6 @@ KINDS: Mapping[Verb, Mapping[str, str]] = {
 }
 """Verb -> kinds of changes -> the form of their names: no name where empty, an optional one in brackets."""
 
-_AT_ONCE = 2_000  # delay after a wait up to which it is taken to bind [ns]
 _HIP = "HIP_RUNTIME_API"  # its rules know the functions of HSA, too
 _CALL = "call of 20 us or more"
 _FIRST_LAYERS = 0.125  # of a step: all-reduces that come so early move no gradients
@@ -82,7 +82,6 @@ _LONG = 60  # characters of a name in a hint
 _RECORDED = "rocpd info JOB says what is recorded"
 _MOST_GAPS = 3  # gaps that are tried
 _LONGEST = 2.0**62  # of a time [ns]: 146 years
-_SEEN = 5  # times that an inferred wait must have been seen to bind, to be beyond doubt
 
 
 @frozen
@@ -281,9 +280,10 @@ class Changing:
             asked: the changes.
             share: change -> share of its excess that goes; 1 where it is not given.
             also: further time that points lose [ns]; None: nothing.
-            is_elastic: whether unexplained pauses shrink with the work that they belong to.
-            is_waited: whether the next operations of other streams wait for copies that overlap, and for what calls
-                that are gone waited for.
+            is_elastic: whether unexplained pauses shrink with the work that they belong to, and copies from the device
+                no longer wait for what calls that are gone waited for.
+            is_waited: whether computing on other streams waits for copies that overlap, and for what calls that are
+                gone waited for.
 
         Raises:
             RocpdError: a change names nothing in the job.
@@ -305,12 +305,8 @@ class Changing:
             if change.verb is Verb.OVERLAP:
                 job = replace(job, edges=self._overlapped(job, change, is_waited))
             elif change.verb is Verb.WITHOUT and change.kind == "call":
-                kept = np.ones(len(job.edges), bool)
-                waits, target = _synchronised(job.edges)
-                kept[waits] = self.excess(change)[target] == 0
-                edges = job.edges.take(kept)
-                if is_waited:
-                    edges = edges.also(_to_the_next(job, np.unique(job.edges.source[~kept])))
+                calls = self.excess(change) != 0
+                edges = without_waits(job, calls, is_computing=is_waited, is_copying=not is_elastic)
                 job = replace(job, edges=edges)
         job = replace(job, points=replace(points, work=work, lag=self._unexplained(job.edges)))
         return _elastic(job, points.work) if is_elastic else job
@@ -349,7 +345,7 @@ class Changing:
         lag = self.job.points.lag
         if edges is self.job.edges:
             return lag
-        return np.where(_freed(self.job.edges, edges, self.is_host), np.minimum(lag, 0), lag)
+        return np.where(freed(self.job.edges, edges, self.is_host), np.minimum(lag, 0), lag)
 
     def _rank(self, change: Change, hosts: Sequence[Change]) -> Ints:
         late = [Candidate(CauseKind.HOST, self._on(host), host.name) for host in hosts]
@@ -416,7 +412,7 @@ class Changing:
         some = self.calls & self._matching(change, self.calls, _CALL)
         work = np.where(some, self.job.points.work, 0)
         waits = np.zeros(len(work), bool)
-        waits[_synchronised(self.job.edges)[1]] = True
+        waits[synchronised(self.job.edges)[1]] = True
         waits &= some
         return np.where(waits, np.maximum(work, 1), work)
 
@@ -451,7 +447,7 @@ class Changing:
 
     def _waiting(self, change: Change) -> str:
         """Return a note that calls whose time is scaled still wait for operations, if they do."""
-        if not self._scaled(change)[_synchronised(self.job.edges)[1]].any():
+        if not self._scaled(change)[synchronised(self.job.edges)[1]].any():
             return ""
         return f"what it waits for, it still waits for: {without('call', change.name)} takes that away"
 
@@ -477,7 +473,7 @@ class Changing:
         points, edges, waited = self.job.points, self.job.edges, np.zeros(len(self.job.points), np.int64)
         program = (edges.kind == Edge.PROGRAM).nonzero()[0]
         calls = edges.target(program)
-        waits = np.isin(calls, _synchronised(edges)[1])
+        waits = np.isin(calls, synchronised(edges)[1])
         calls, before = calls[waits], edges.source[program[waits]]
         waited[calls] = points.time[calls] - points.work[calls] - points.time[before]
         return self._long_calls(waited, least)
@@ -593,11 +589,11 @@ class Changing:
         frees = moved[edges.source] & self.counts[edges.source] & (rank[edges.source] == rank[edges.target])
         frees &= ~(points.part == COPIES)[edges.target] if is_copy else ~talks[edges.target] & ~last[edges.source]
         frees &= ~np.isin(points.kind[edges.target], (Point.MEETING, Point.TRANSFER))
-        added = [_same_stream(job, edges.take(frees), moved)]
+        added = [same_stream(job, edges.take(frees), moved)]
         if is_copy:
             added.append(self._done_by_the_end(job, (last & self.counts).nonzero()[0]))
             if is_waited:
-                added.append(_to_the_next(job, np.unique(edges.source[frees])))
+                added.append(to_the_next(job, np.unique(edges.source[frees])))
         every = Edges.joined([edges.take(~frees), *added])
         return OrderedEdges.of(every.take(np.argsort(every.target, kind="stable")), len(points))
 
@@ -654,76 +650,6 @@ class Changing:
         target = np.array([ends.get(key, -1) for key in keys], np.int64)
         kept = target > last
         return Edges.of(Edge.SYNCHRONISED, last[kept], target[kept])
-
-
-def without_doubtful(job: JobGraph) -> JobGraph:
-    """Return a job without inferred waits that were hardly ever seen to bind; its replay is still the recording."""
-    points, edges = job.points, job.edges
-    inferred = np.isin(edges.kind, (Edge.BETWEEN_STREAMS, Edge.BETWEEN_THREADS)).nonzero()[0]
-    if not len(inferred):
-        return job
-    source, target = edges.source[inferred], edges.target(inferred)
-    begins = points.time[target] - points.work[target]
-    binds = begins - points.time[source] - edges.lag[inferred] <= _AT_ONCE
-    kind = numbered(
-        edges.kind[inferred].astype(np.int64), points.name[target], points.lane[target], points.lane[source]
-    )
-    seen = np.bincount(kind, binds)[kind]
-    if (seen >= _SEEN).all():
-        return job
-    kept = np.ones(len(edges), bool)
-    kept[inferred[seen < _SEEN]] = False
-    left = edges.take(kept)
-    lag = left_unexplained(points, left.every(), slice(0, len(points)))
-    return replace(job, points=replace(points, lag=narrowed(lag)), edges=left)
-
-
-def _to_the_next(job: JobGraph, ends: Ints) -> Edges:
-    """Return edges from points to the first later operation of each other stream of their rank."""
-    points = job.points
-    begins = points.time - points.work
-    starts = (np.isin(points.kind, (Point.OPERATION, Point.ARRIVAL)) & (points.part != COPIES)).nonzero()[0]
-    parts = [NO_EDGES]
-    for (rank, _), of_lane in grouped([job.rank[starts], points.lane[starts]]):
-        rows = starts[of_lane]
-        source = ends[job.rank[ends] == rank]
-        at = np.searchsorted(begins[rows], points.time[source])
-        source, target = source[at < len(rows)], rows[at[at < len(rows)]]
-        parts.append(Edges.of(Edge.BETWEEN_STREAMS, source, target))
-    every = Edges.joined(parts)
-    return every.take(every.source < every.target)
-
-
-def _same_stream(job: JobGraph, freed: Edges, moved: Flags) -> Edges:
-    """Return edges that keep freed operations behind the operation before the transfer on the same stream."""
-    points = job.points
-    same = freed.kind == Edge.STREAM
-    target = freed.target[same]
-    operations = ((points.kind == Point.OPERATION) & ~moved).nonzero()[0]
-    order = operations[np.lexsort((operations, points.lane[operations], job.rank[operations]))]
-    place = np.full(len(points), -1)
-    place[order] = np.arange(len(order))
-    at = place[target]
-    target, at = target[at > 0], at[at > 0]
-    source = order[at - 1]
-    kept = (job.rank[source] == job.rank[target]) & (points.lane[source] == points.lane[target])
-    source, target = source[kept], target[kept]
-    lag = np.minimum(points.time[target] - points.work[target] - points.time[source], _AT_ONCE)
-    return Edges.of(Edge.STREAM, source, target, np.maximum(lag, 0))
-
-
-def _synchronised(edges: OrderedEdges) -> tuple[Ints, Ints]:
-    """Return the numbers of the edges from operations to calls that wait for them, and the points of these calls."""
-    rows = (edges.kind == Edge.SYNCHRONISED).nonzero()[0]
-    return rows, edges.target(rows)
-
-
-def _freed(before: OrderedEdges, after: OrderedEdges, is_host: Flags) -> Flags:
-    """Return the points of the host that waited for operations and no longer do: the rest of the wait goes, too."""
-    waited, waits = np.zeros(len(is_host), bool), np.zeros(len(is_host), bool)
-    waited[_synchronised(before)[1]] = True
-    waits[_synchronised(after)[1]] = True
-    return is_host & waited & ~waits
 
 
 def _elastic(job: JobGraph, before: Ints) -> JobGraph:

@@ -34,13 +34,14 @@ from rocpd.replay.answer import Binding, Prediction, WhatIf
 from rocpd.replay.blame import Blaming
 from rocpd.replay.causes import CauseKind
 from rocpd.replay.chance import tamed
-from rocpd.replay.changes import FREE, OVERLAPPED, Change, Changing, Verb, in_ns, of_cause, without_doubtful
+from rocpd.replay.changes import FREE, OVERLAPPED, Change, Changing, Verb, in_ns, of_cause
 from rocpd.replay.denied import HIDDEN_HOST
 from rocpd.replay.excess import excess
 from rocpd.replay.graph import INSIDE
 from rocpd.replay.job import WELL_MATCHED, JobGraph, read_job
 from rocpd.replay.points import Edge, Point
 from rocpd.replay.unmatched import may_wait
+from rocpd.replay.waits import without_doubtful
 from rocpd.schema.rules.kernel_categories import Categories
 from rocpd.schema.rules.steps import STEP_MARKER, folded
 

@@ -322,7 +322,9 @@ def test_the_truth_lies_within_the_bounds(kind: str, tmp_path: Path) -> None:
 def test_the_truth_of_calls_that_wait_lies_within_the_bounds(layout: str, tmp_path: Path) -> None:
     """Other streams may need what the host waits for: with neither wait, work runs at once that never does."""
     plants, without = ("synchronous-calls", "none"), ["call:^hipDeviceSynchronize$"]
-    assert _pair(layout, 500, plants, without, tmp_path).is_within
+    pair = _pair(layout, 500, plants, without, tmp_path)
+    assert pair.is_within
+    assert pair.error <= 0.2  # communication still needs what was computed before
 
 
 @pytest.mark.soak(60)

@@ -154,6 +154,7 @@ LAUNCH_SMALL = Rule(
 )
 
 
+_MUCH = 0.25  # of the time in gaps that begin in the worst call: calls with as much are left out as well
 _WAITING_CALLS = (HostCall.SYNCHRONISE.value, HostCall.COPY.value, HostCall.ALLOCATE.value)
 
 
@@ -175,7 +176,8 @@ def _sync_calls(case: Case) -> Iterator[Finding]:
         f"the GPU of rank {case.job.critical} idles {share:.0f} % of the time in gaps that begin while its host waits "
         f"for it, most in {worst['name']}{where}"
     )
-    evidence = {str(row["name"]): row["begun_ns"] for row in calls if row["begun_ns"]}
+    much = [row for row in calls if int(row["begun_ns"]) >= _MUCH * int(worst["begun_ns"])]  # others may be needed
+    evidence = {str(row["name"]): row["begun_ns"] for row in much}
     yield case.finding(text, share, evidence, case.sure(Confidence.CERTAIN), worst, "longest_ns")
 
 
@@ -183,7 +185,8 @@ SYNC_CALLS = Rule(
     id="sync.calls",
     asks="does the host wait for the GPU in the midst of the work?",
     fires="on the critical rank gaps that begin while the host synchronises, copies with a blocking call, allocates or "
-    "frees take {least_idle_percent} % of the time or more, work of the host aside. Gains these gaps",
+    "frees take {least_idle_percent} % of the time or more, work of the host aside. Gains what a replay gains without "
+    "the calls in which most of them begin",
     look=_sync_calls,
     without=lambda finding: [without_calls(finding.evidence)],
     needs=(Need("kernels", KERNELS), Need("idle-calls", KERNELS)),

@@ -19,19 +19,20 @@ tables of [analyses](analyses.md), in one pass over the ranks; each finding has
   then is the gain, and `gain` below the finding has the bounds and the command that replays it again. Where nobody can
   do that as a whole, such as launches that cost nothing, or communication that nothing is left to hide behind, it is
   `up to` that much. Where no replay can say it, in a part of the trace, or without steps, it is `up to` a share of the
-  step of the critical rank, the one that the others wait for, or else the one that communicates least. Gains do not add
-  up: two findings may be about the same time;
+  step of the critical rank, the one that the others wait for, or else the one that communicates least. Where it may be
+  twice as much or more, as with communication whose partners are not known, it is given by its bounds: `1 to 14 %`.
+  Gains do not add up: two findings may be about the same time;
 - on which other ranks it is so, where the finding names the critical rank;
 - what to do, as far as the recording does not rule it out, with a page that explains it;
 - how sure it is: `certain` follows from what was recorded, `likely` is not chance, a `hint` may have other reasons.
 
-Findings come in the order of what they gain. Changes of the program, such as other overlap, count half: they seldom
-gain all that they may, while a rank, a step or a clock that is slower than its equals can become as they are. What the
-recording lacks comes first, since it limits all others. What another finding causes is reported with that one: a
-straggler is why the others wait. Every answer ends with the
-rules that found nothing and those that **could not look**, with the option that records what they need. That nothing
-was found does not mean that nothing is wrong. The exit code is 0 either way; gates are what [`rocpd
-diff`](cli.md#rocpd-diff) is for.
+Findings come in the order of what they gain, by the middle of bounds where these are given. Changes of the program,
+such as other overlap, count half: they seldom gain all that they may, while a rank, a step or a clock that is slower
+than its equals can become as they are. What the recording lacks comes first, since it limits all others. What another
+finding causes is reported with that one: a straggler is why the others wait. Every answer ends with the rules that
+found nothing and those that **could not look**, with the option that records what they need. That nothing was found
+does not mean that nothing is wrong. The exit code is 0 either way; gates are what [`rocpd diff`](cli.md#rocpd-diff) is
+for.
 
 Of separate runs, which are not one job, one is judged, and ranks are not compared. Windows and filters are those of
 `rocpd summary`: `rocpd advise job --step 16` is about one step.

@@ -86,10 +86,12 @@ class Advice:
 
 
 def gain(finding: Finding) -> str:
-    """Return the gain of a finding: `26 %`, `up to 26 %` where it may be nothing; a dash where it costs no time."""
+    """Return the gain of a finding: `26 %`; its bounds where it may be nothing, or is open; a dash without a gain."""
     if finding.gain_percent is None:
         return "-"
     least, most = finding.gain_bounds or (0.0, finding.gain_percent)
+    if finding.is_open:
+        return bounds(finding)
     said = f"{finding.gain_percent:.0f}" if round(least) > 0 else f"up to {max(0.0, most):.0f}"
     return f"{said} %"
 

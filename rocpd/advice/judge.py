@@ -186,7 +186,7 @@ def judge(
 
 def matters(finding: Finding, least: float) -> bool:
     """Whether a finding may gain this share of a step [%], or costs no time."""
-    return finding.gain_percent is None or finding.gain_percent >= least
+    return finding.gain_percent is None or finding.most_percent >= least
 
 
 def _order(rules: Mapping[str, Rule], finding: Finding) -> tuple[bool, bool, float]:
@@ -195,14 +195,14 @@ def _order(rules: Mapping[str, Rule], finding: Finding) -> tuple[bool, bool, flo
     Changes of the program count half, so that the fault which the first screen names is the first advice, too.
     """
     counts = 1.0 if rules[finding.rule].is_fault else 0.5
-    return finding.rule != _FIRST, finding.gain_percent is None, -counts * (finding.gain_percent or 0.0)
+    return finding.rule != _FIRST, finding.gain_percent is None, -counts * finding.expected_percent
 
 
 def _goes_beyond(effect: Explained) -> bool:
     """Whether a replay without an effect gains far more than one without its cause, which then does not explain it."""
     finding, cause = effect.finding, effect.cause
     are_replayed = finding.regained_by is not None and cause.regained_by is not None
-    return are_replayed and (finding.gain_percent or 0.0) > _BEYOND * (cause.gain_percent or 0.0)
+    return are_replayed and finding.expected_percent > _BEYOND * cause.expected_percent
 
 
 def _gaining(finding: Finding, rule: Rule, replays: Callable[[], Replays] | None) -> Finding:

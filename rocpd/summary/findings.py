@@ -11,6 +11,8 @@ from rocpd.base import frozen
 JOB = "job"
 """The rule of the finding that describes the job."""
 
+_FAR_MORE = 2.0  # times the gain, of its upper bound
+
 
 class Verdict(enum.StrEnum):
     """The answer to a question: a problem, a fact, nothing found, or not known for lack of data.
@@ -77,3 +79,19 @@ class Finding:
     regained_by: str | None = None
     action: str | None = None
     reference: str | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a replay leaves open what it gains: it may be far more, as where partners are not known."""
+        gain = self.gain_percent or 0.0
+        return self.gain_bounds is not None and self.gain_bounds[1] >= max(_FAR_MORE * gain, gain + 1)
+
+    @property
+    def expected_percent(self) -> float:
+        """The gain by which findings are put in order [%]: the middle of the bounds where it is open."""
+        return sum(self.gain_bounds) / 2 if self.is_open and self.gain_bounds else self.gain_percent or 0.0
+
+    @property
+    def most_percent(self) -> float:
+        """The most that it may gain [%]; more than `gain_percent` only where that is open."""
+        return self.gain_bounds[1] if self.is_open and self.gain_bounds else self.gain_percent or 0.0

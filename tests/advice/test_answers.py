@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import replace
@@ -16,7 +17,7 @@ import pytest
 import rocpd
 from rocpd.advice.advice import FORMS, bounds, gain, looked
 from rocpd.advice.case import Case
-from rocpd.advice.judge import report_once
+from rocpd.advice.judge import matters, report_once
 from rocpd.advice.registry import RULES
 from rocpd.advice.rule import Need, Rule, Threshold
 from rocpd.base import InputError, RocpdError, UsageError, entries
@@ -76,7 +77,7 @@ def test_what_a_replay_finds_to_gain_too_little_is_slight(job: Path, monkeypatch
     """It stays where it explains something else."""
 
     def replayed(finding: Finding, *_: object) -> Finding:
-        return replace(finding, gain_percent=0.4, gain_bounds=(0.0, 8.0), regained_by="rocpd whatif JOB")
+        return replace(finding, gain_percent=0.4, gain_bounds=(0.0, 0.8), regained_by="rocpd whatif JOB")
 
     monkeypatch.setattr("rocpd.advice.judge.replayed", replayed)
     advice = rocpd.advise(job)
@@ -99,6 +100,30 @@ def test_a_gain_that_may_be_nothing_is_the_most_that_it_may_be() -> None:
     assert gain(finding) == bounds(finding) == "up to 21 %"
     assert gain(replace(finding, gain_bounds=(18.0, 21.4))) == "20 %"
     assert gain(replace(finding, gain_bounds=None)) == "up to 20 %"
+
+
+def test_a_gain_that_may_be_far_more_is_given_by_its_bounds() -> None:
+    """As that of a rank for which communication with unknown partners may wait; it is not little."""
+    finding = Finding("", "comm.straggler", gain_percent=1.4, gain_bounds=(1.3, 17.0))
+    assert (gain(finding), matters(finding, 2.0)) == ("1 to 17 %", True)
+    assert finding.most_percent == 17.0
+    assert finding.expected_percent == pytest.approx(9.15)
+    known = replace(finding, gain_bounds=(1.3, 1.5))
+    assert (gain(known), matters(known, 2.0)) == ("1 %", False)
+    assert known.most_percent == known.expected_percent == 1.4
+
+
+def test_a_rank_whose_cost_is_open_is_advice(tmp_path: Path) -> None:
+    """Without calls of RCCL no partners of all-to-alls are known: the first screen says what the rank may cost."""
+    simulate(JobOptions(tmp_path, 8, 2, 8, ep=4, seed=70020, plant="straggler=15", rccl="none"))
+    with rocpd.connect(tmp_path) as session:
+        (verdict, *_) = session.summary("ranks").findings
+        finding = next(each for each in session.advise().findings if each.rule == "comm.straggler")
+    assert verdict.text.startswith(f"rank {finding.rank} costs at least ")
+    assert "; it may cost up to 1" in verdict.text
+    assert re.fullmatch(r"1 to 1\d %", gain(finding))
+    assert finding.gain_bounds
+    assert finding.gain_bounds[0] < 8 < finding.gain_bounds[1]  # the truth: 8 % of a step
 
 
 def test_the_first_lines_are_the_answer(job: Path, cli: Cli) -> None:

@@ -85,7 +85,7 @@ def _comm_straggler(case: Case) -> Iterator[Finding]:
             rank=case.job.critical if finding.rank is None else finding.rank,
             step=step if late else None,
             window=window,
-            gain_percent=float(str(finding.evidence["cost_percent"])),
+            gain_percent=float(str(finding.evidence.get("cost_at_most_percent", finding.evidence["cost_percent"]))),
             action=_straggler_action(case, finding),
         )
 

@@ -310,13 +310,15 @@ def _accused(cause: Cause, hiding: Sequence[Cause], blame: Blame, unit: str, hos
     what = "slow at times" if is_at_times else names.get(cause.kind, "stragglers" if are_ranks else "a straggler")
     percent = cause.costs * 100 / blame.step_ns
     step = "a mean step" if unit == "steps" else "a mean piece"
-    costs = f"{readable(cause.costs, 'ns')} of {step} ({percent_text(percent)}){_once(hiding, hosts)}"
+    may_cost = _may_cost(cause, blame)
+    least = "at least " if "up to" in may_cost else ""
+    costs = f"{least}{readable(cause.costs, 'ns')} of {step} ({percent_text(percent)}){_once(hiding, hosts)}"
     also = _also(cause, blame)
     why = ", and ".join([_why(cause, is_stall, blame.steps, unit), *(_takes(cause, what) for what in also)])
     text = f"{_who(cause, hosts)} cost{'' if are_ranks else 's'} {costs}: {why}"
     if cause.waiting >= 0.01:
         text += f"; {cause.waiting * 100:.0f} % of the waiting"
-    text += f"{_may_cost(cause, blame)}: {perhaps}{what}"
+    text += f"{may_cost}: {perhaps}{what}"
     evidence: dict[str, object] = {
         "steps": count,
         "cost_ns": cause.costs,

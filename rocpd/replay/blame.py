@@ -725,7 +725,7 @@ class Blaming:
         series = np.where(self.stalls, usual, series)  # a stall is no lasting property of a rank
         if cause.kind is CauseKind.RANK:
             column = self.column[cause.ranks[0]]
-            chance = chance_among(series, column, self.hosts_of_ranks)
+            chance = chance_among(series, column, self.hosts_of_ranks, self._lasting_hosts)
             # The steps of a rank that drifts resemble their neighbours because it grows, not by chance.
             is_clear = self.drifts[column] and trend.stands_out(self._longer)[column]
             return min(chance, LIKELY) if is_clear else chance

@@ -8,7 +8,7 @@ whichever is larger. Single outliers count no more than the largest usual value.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -63,7 +63,7 @@ def chance_of(series: Floats, column: int) -> float:
     return float(min(1.0, count * survival(more / error, freedom)))
 
 
-def chance_among(series: Floats, column: int, hosts: Sequence[str]) -> float:
+def chance_among(series: Floats, column: int, hosts: Sequence[str], late: Collection[str] = ()) -> float:
     """Return the chance that a series lies so far above all others, or above those of its host, whichever is less.
 
     Where hosts differ, series lie far apart, which would hide one that is above all of its host.
@@ -72,8 +72,15 @@ def chance_among(series: Floats, column: int, hosts: Sequence[str]) -> float:
         series: a row for each step, a column for each rank.
         column: the column in question.
         hosts: name of the host of each rank.
+        late: hosts whose ranks take longer than all others. Where that is no chance, other ranks are compared as if
+            these hosts were like the rest.
     """
-    numbers, ranks = np.unique(hosts, return_inverse=True, return_counts=True)[1:]
+    names = np.array(hosts)
+    for here in (names == name for name in late if name != hosts[column]):
+        if chance_of(np.column_stack([series[:, here].mean(1), series[:, ~here]]), 0) <= LIKELY:
+            means = np.median(series, axis=0)
+            series = series - here * (np.median(means[here]) - np.median(means[~here]))
+    numbers, ranks = np.unique(names, return_inverse=True, return_counts=True)[1:]
     chance = chance_of(series, column)
     if len(ranks) < 2 or ranks.min() < _FEWEST_OF_HOST:
         return chance

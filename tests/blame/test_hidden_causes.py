@@ -92,6 +92,18 @@ def test_a_straggler_beside_a_late_host_hides_it_or_is_hidden(tp: int, micros: t
         assert said[cause]["cost_ns"] == pytest.approx(cost, rel=ERROR)
 
 
+def test_a_slow_host_of_two_ranks_is_named_behind_a_straggler(tmp_path: Path) -> None:
+    """How far the ranks of the host lie from the others is no measure of chance for the straggler."""
+    shape, plants = Shape(ranks=6, nodes=3), [Plant("compute", 35, (5,)), Plant("compute", 15, (2, 3))]
+    said = {
+        each.evidence["cause"]: each.evidence for each in _said(shape, plants, tmp_path) if "cause" in each.evidence
+    }
+    assert {cause: each.get("hidden_by") for cause, each in said.items()} == {"rank:5": None, "host:node1": ["rank:5"]}
+    alone = _gain(shape, plants, plants[:1])
+    assert said["rank:5"]["cost_ns"] == pytest.approx(alone, rel=ERROR)
+    assert said["host:node1"]["cost_ns"] == pytest.approx(_gain(shape, plants, plants) - alone, rel=ERROR)
+
+
 def test_ranks_of_two_hosts_that_stall_together_make_the_steps_slow(tmp_path: Path) -> None:
     shape, plants = Shape(nodes=2), [Plant("stall", 3000, (rank,), (4, 9)) for rank in (1, 6)]
     said = _said(shape, plants, tmp_path / "job")

@@ -7,7 +7,7 @@ import pytest
 
 from rocpd.base import Floats
 from rocpd.replay import trend
-from rocpd.replay.chance import LIKELY, chance_of
+from rocpd.replay.chance import LIKELY, chance_among, chance_of
 from tests.soak import sized
 
 RANKS = 8
@@ -47,6 +47,15 @@ def test_a_slow_rank_is_found(rho: float) -> None:
     slower = np.where(np.arange(RANKS) == 5, 1.1, 1.0)
     found = [is_likely(series(random, rho, 100) * slower) for _ in range(jobs)]
     assert found.count((5, True)) >= 0.9 * jobs
+
+
+def test_a_slow_host_hides_no_slower_rank() -> None:
+    """Three hosts of two ranks: without the slow one, how far ranks lie apart says that one of another is slower."""
+    hosts = ["a", "a", "b", "b", "c", "c"]
+    times = series(np.random.default_rng(3), 0.0, 10, 6) * np.array([1.0, 1.0, 1.15, 1.15, 1.0, 1.35])
+    assert chance_among(times, 5, hosts) > LIKELY
+    assert chance_among(times, 5, hosts, ["b"]) <= LIKELY
+    assert chance_among(times, 0, hosts, ["b"]) > LIKELY
 
 
 def test_too_few_steps_say_nothing() -> None:

@@ -25,8 +25,9 @@ from rocpd.replay.chance import LEAST_TO_TELL, LIKELY, chance_among, chance_of
 from rocpd.replay.denied import Denied, denied, hides_hosts
 from rocpd.replay.excess import Excess, are_alike
 from rocpd.replay.job import JobGraph
-from rocpd.replay.points import Edge, Point, add_to, no_times, places_of
-from rocpd.replay.unmatched import may_wait, with_waits
+from rocpd.replay.points import Point, add_to, no_times
+from rocpd.replay.steps import StepTimes
+from rocpd.replay.unmatched import at_most, may_wait
 
 _LEAST = 0.01  # share of a step that a cause costs at least
 _TRIED = 6  # ranks, hosts or links that are replayed without: those with the largest excess
@@ -41,7 +42,7 @@ _AT_ONCE = 1 << 16  # points
 _ALL_OF = 0.5  # share of the median excess of a host's ranks that each of them has at least
 
 
-class Blaming:
+class Blaming(StepTimes):
     """Tries causes one by one.
 
     Args:
@@ -51,11 +52,8 @@ class Blaming:
     """
 
     def __init__(self, job: JobGraph, steps: Sequence[int], beyond: Excess) -> None:
-        self.job, self.steps, self.beyond = job, np.array(steps, np.int64), beyond
-        points = job.points
-        self.ranks = sorted(job.steps)
-        self.column = {rank: number for number, rank in enumerate(self.ranks)}
-        self.at, self.counts = places_of(points.step, self.steps)
+        super().__init__(job, steps)
+        self.beyond, points = beyond, job.points
         self.what = np.full(len(points), 3, np.int8)  # communication
         self.what[points.part == COPIES] = 2
         self.what[(points.part < 0) & (points.kind != Point.MEETING)] = 1  # the host
@@ -86,7 +84,7 @@ class Blaming:
         causes = together(causes + self._hidden_by_each_other(len(causes)))
         usual = self.spent(self.job.replay_less(self._beyond_usual, self.removed.dtype))
         self.removed, self.hosts, self.own = self.nothing(), [], None
-        causes = [replace(each, most=self._may_regain(each)) for each in map(self._with_cost_alone, causes)]
+        causes = [replace(each, most=self._most(each)) for each in map(self._with_cost_alone, causes)]
         every, known, more = self._computing
         self.job.give_back()
         return Blame(
@@ -177,10 +175,24 @@ class Blaming:
         is_rank = cause.kind is CauseKind.RANK
         return self.lasting_of(cause, self.own_beside(self.late_beside(cause.ranks) if is_rank else []))
 
+    def _most(self, cause: Cause) -> int:
+        """Return how much a cause may cost by waits that are not known, for partners or of hosts [ns]; 0: no more."""
+        return self._may_regain(cause) if self.sees_hosts else self.at_most(self._excess_alone(cause))
+
     def _may_regain(self, cause: Cause | Candidate) -> int:
         """Return how much shorter a step may be without a cause if any unmatched communication waits for it [ns]."""
-        less = with_waits(self.job, self.counts, self.at, partial(self._excess_alone, cause))
-        return self._regained(self.job.replay_without(*less)) if less else 0
+        if not len(self.job.unmatched):
+            return 0
+        waits = may_wait(self.job, self.counts, self.at, less := self._excess_alone(cause))
+        return min(self.at_most(less), self._regained(self.job.replay_without(less, *waits))) if waits else 0
+
+    def at_most(self, less: Ints) -> int:
+        """Return the most by which a step may get shorter once points lose `less` [ns].
+
+        Without calls by which hosts wait for GPUs, each host seems to work while it waits: that work does not count.
+        """
+        counts = self.counts if self.sees_hosts else self.counts & (self.job.points.part >= 0)
+        return round(at_most(self.job, counts, less)) // max(1, len(self.steps))
 
     def _regained(self, times: Ints) -> int:
         """Return how much shorter a step is with given times of points than as recorded [ns]."""
@@ -271,11 +283,6 @@ class Blaming:
         """Return a column of zeros, one for each point."""
         return no_times(len(self.job.points), self.beyond.units.usual.dtype)
 
-    def of_ranks(self, ranks: Iterable[int]) -> Iterator[tuple[int, slice]]:
-        """Yield the column of each rank with the slice of its points."""
-        for rank in ranks:
-            yield self.column[rank], slice(*self.job.own.get(rank, (0, 0)))
-
     def by_step(self, values: Callable[[slice], Ints], some: Callable[[slice], Flags]) -> Floats:
         """Return the sum of a value over the points of each rank (column) in each step (row).
 
@@ -321,55 +328,6 @@ class Blaming:
             inside = (self.counts[here] & (self.what[here] < 3)).nonzero()[0]
             stalled[here][inside] = self.stalls[self.at[here][inside], column] | self.drifts[column]
         return stalled
-
-    def spent(self, times: Ints) -> int:
-        """Return the time from the begin to the end of all steps that count, given times of points [ns]."""
-        if self._begin is None:
-            return 0
-        least = np.iinfo(times.dtype).min
-        last = max(times[here].max(where=self.counts[here], initial=least) for here in self._ending)
-        return int(last) - self.begin(times)
-
-    @functools.cached_property
-    def _unmet(self) -> tuple[int, ...]:
-        """The ranks that communicate but never with a known partner, although others have known partners."""
-        talks = (self.counts & (self.job.points.kind == Point.TRANSFER)).nonzero()[0]
-        talks, met = (np.unique(self.job.rank_of(rows)) for rows in (talks, talks[self.job.link[talks] >= 0]))
-        return tuple(np.setdiff1d(talks, met).tolist()) if len(met) else ()
-
-    @functools.cached_property
-    def _ending(self) -> list[slice]:
-        """The points of each rank, except the unmet ranks, which would end as recorded whatever the others do."""
-        return [slice(*ends) for rank, ends in self.job.own.items() if rank not in self._unmet]
-
-    def begin(self, times: Ints) -> int:
-        """Return the begin of the steps that count [ns]: it moves only as far as all ranks move.
-
-        A single rank that begins earlier makes no job longer.
-        """
-        first = [of_rank[self.steps[0]][0] for of_rank in self.job.steps.values() if self.steps[0] in of_rank]
-        moved = times[first] - self.job.points.time[first]
-        return int((self._begin or 0) + np.clip(0, moved.min(), moved.max()))
-
-    @functools.cached_property
-    def _begin(self) -> int | None:
-        """The recorded begin of the steps that count [ns]; None: they hold no points."""
-        time = self.job.points.time
-        return int(time.min(where=self.counts, initial=np.iinfo(time.dtype).max)) if self.counts.any() else None
-
-    @functools.cached_property
-    def _meets(self) -> tuple[Ints, Ints]:
-        """The arrivals at collectives in steps that count, and the starts of these collectives: numbers of points."""
-        edges, points = self.job.edges, self.job.points
-        rows = (edges.kind == Edge.COLLECTIVE).nonzero()[0]
-        target = edges.target(rows)
-        meets = (points.kind[target] == Point.MEETING) & self.counts[target]
-        return edges.source[rows[meets]], target[meets]
-
-    def _waiting(self, times: Ints) -> int:
-        """Return how long members wait for the last member, over all collectives in steps that count [ns]."""
-        came, meet = self._meets
-        return int((times[meet] - times[came]).sum())
 
     def _worst(self) -> Cause | None:
         """Return the cause that costs most once the earlier ones are removed; of equal ones the first candidate.
@@ -740,14 +698,6 @@ class Blaming:
         asked = of_all, (work, compares), (beyond.lasting_of, compares), (beyond.passing_alone, compares)
         every, known, lasting, passing = (self.by_step(*each).sum(0) / len(self.steps) for each in asked)
         return every, known - passing, lasting
-
-    def lengths(self, times: Ints) -> Floats:
-        """Return the length of each step, the mean over the ranks [ns]."""
-        spans = [
-            [times[each[step][1]] - times[each[step][0]] for each in self.job.steps.values() if step in each]
-            for step in self.steps.tolist()
-        ]
-        return np.array([np.mean(each) if each else 0.0 for each in spans])
 
     def _slow_steps(self) -> dict[int, Cause]:
         """Return number of a slow step -> its cause: one rank, the ranks of a host, or a few ranks.

@@ -66,8 +66,8 @@ class Cause:
         longer: share by which it usually computes longer than others, from `since` on where that is known.
         grows: this share in the first and in the last quarter of steps, if it drifts; else empty.
         alone: time per step that the replay without it alone saves, the mean of all [ns]; of a step, 0.
-        most: time per step that it may cost alone, if communication with unknown partners waits for it [ns]; 0: no
-            partner is unknown.
+        most: time per step that it may cost alone, if communication with unknown partners, or hosts whose waits are
+            not recorded, wait for it [ns]; 0: all waits are known.
         behind: numbers of the causes that are removed, too, when it saves `cost`: the earlier ones; of several that
             hide each other, also the others.
     """

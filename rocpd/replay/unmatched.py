@@ -1,13 +1,12 @@
-"""How much longer communication may take for a cause where its partners are not known. Pure arithmetic."""
+"""How much a cause may cost where waits are not known: for partners in communication, or of hosts. Pure arithmetic."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import numpy as np
 
 from rocpd.base import Flags, Ints
 from rocpd.facts.columns import numbered
+from rocpd.facts.timeline import length, union
 from rocpd.replay.job import JobGraph
 
 
@@ -37,16 +36,20 @@ def may_wait(job: JobGraph, counts: Flags, at: Ints, less: Ints) -> tuple[Ints, 
     return (also,)
 
 
-def with_waits(job: JobGraph, counts: Flags, at: Ints, excess: Callable[[], Ints]) -> tuple[Ints, ...]:
-    """Return an excess and the result of `may_wait` for it [ns]; empty where none may wait.
+def at_most(job: JobGraph, counts: Flags, less: Ints) -> float:
+    """Return the most by which any path may get shorter once points lose `less`, in all steps together [ns].
+
+    A path is at one point at a time: it loses no more than the union of the times of the points, times the share that
+    they lose. Host work and operations are taken apart, for of a late host nearly all goes.
 
     Args:
         job: the graph.
         counts: whether each point is in a step that counts.
-        at: place of its step among those that count.
-        excess: returns the time that each point loses [ns], a column as long as the job.
+        less: time that each point loses [ns].
     """
-    if not len(job.unmatched):
-        return ()
-    waits = may_wait(job, counts, at, less := excess())
-    return (less, *waits) if waits else ()
+    points, most = job.points, 0.0
+    losing = (counts & (less > 0)).nonzero()[0]
+    for rows in (losing[is_some] for is_some in (points.part[losing] < 0, points.part[losing] >= 0)):
+        end, work = points.time[rows].astype(np.int64), points.work[rows].astype(np.int64)
+        most += float(less[rows].sum()) / max(1, work.sum()) * length(union(end - work, end))
+    return most

@@ -7,7 +7,8 @@ The prediction is for the recorded steps, not for steps to come. Its bounds cove
 - pauses that nothing explains: they stay, or shrink with the work that they belong to;
 - usual times, estimated from steps and ranks that differ: by resampling of blocks of steps (for neighbouring steps are
   alike), and from how far other ranks lie apart; the work that no other rank does may be longer, too;
-- waits in communication whose partners are not known: all of them may be waits for the removed time;
+- waits that are not known, of hosts without calls or in communication without known partners: all of them may be waits
+  for the removed time;
 - the error of the model: replays of simulated jobs, whose true times are known, are off by some percent of the change;
   and the distance of clocks, where a rank on another clock may be waited for instead.
 """
@@ -263,7 +264,10 @@ class Replays:
         """Return the prediction for some changes; `lengths`: possible lengths of a step with them [ns]."""
         asked, predicted, every = trial.asked, trial.predicted, (trial.predicted, *lengths)
         noise = self._noise(asked) + max(_MODEL * abs(self.blaming.step_ns - predicted), self._between_clocks(asked))
-        bounds = max(0.0, min(*every, predicted - self._unmatched(asked, predicted)) - noise), max(every) + noise
+        shortest = min(every)
+        if all(map(_is_compared, asked)) and not (self.job.matched >= WELL_MATCHED and self.blaming.sees_hosts):
+            shortest = min(predicted, self._at_least(asked, trial.most))
+        bounds = max(0.0, shortest - noise), max(every) + noise
         about = tuple(self._exact.about(change, asked) for change in asked)
         return Prediction(asked, self.blaming.step_ns, predicted, *bounds, about)
 
@@ -326,7 +330,7 @@ class Replays:
             _error_between(others) * math.sqrt(here.sum() * (1 + here.sum() / max(1, others.shape[1]))),
         )
         freedom = max(1, min(len(self.steps), 30) - 1)
-        return min(1.0, student_quantile(_LIKELY, freedom) * error / taken)
+        return min(1.0, float(student_quantile(_LIKELY, freedom) * error / taken))
 
     def _noise(self, asked: Sequence[Change]) -> float:
         """Return how far steps made usual may be from usual, by how much the other steps differ [ns per step]."""
@@ -338,15 +342,15 @@ class Replays:
         freedom = max(1, min(len(self.steps), 30) - 1)
         return student_quantile(_LIKELY, freedom) * deviation * math.sqrt(len(usual)) / len(self.steps)
 
-    def _unmatched(self, asked: Sequence[Change], predicted: float) -> float:
-        """Return how much shorter a step may get by waits in communication that is not matched [ns].
+    def _at_least(self, asked: Sequence[Change], most: Mapping[Change, float]) -> float:
+        """Return how long a step takes at least without some causes [ns]: no path gets shorter by more than they lose.
 
-        No path gets shorter by more than the time taken away.
+        Args:
+            asked: the changes, all of which are compared.
+            most: change -> upper bound of the share of its excess that is likely to go.
         """
-        if self.job.matched >= WELL_MATCHED:
-            return 0.0
-        taken = sum(float(np.maximum(self._exact.excess(change), 0).sum()) for change in filter(_is_compared, asked))
-        return max(0.0, taken / max(1, len(self.steps)) - (self.blaming.step_ns - predicted))
+        gone = (most[change] * self.blaming.at_most(self._exact.excess(change)) for change in asked)
+        return self.blaming.step_ns - sum(gone)
 
     def _between_clocks(self, asked: Sequence[Change]) -> int:
         """Return how far a step may be off because of clocks, where a late host stays beside a changed rank [ns].

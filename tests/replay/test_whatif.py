@@ -327,6 +327,19 @@ def test_the_truth_of_calls_that_wait_lies_within_the_bounds(layout: str, tmp_pa
     assert pair.error <= 0.2  # communication still needs what was computed before
 
 
+@pytest.mark.parametrize(("plant", "more"), [("straggler=15", {}), ("slow-node=10", {"ep": 4, "tp": 1})])
+def test_what_is_not_seen_to_wait_may_do_so(plant: str, more: dict[str, int], tmp_path: Path) -> None:
+    """Without calls of HIP hosts seem to work while they wait; no path gets shorter by more than its points lose."""
+    options = {"seed": 70040, "steps": 10, **LAYOUTS["tensor and data"], **more}
+    slow = Replays(job := graph_of(tmp_path / "slow", plant=f"{plant},no-hip-trace", **options), steps_of(job))
+    usual = Replays(job := graph_of(tmp_path / "usual", plant="no-hip-trace", **options), steps_of(job))
+    (cause,) = slow.blame.causes
+    pair = Pair(slow.predict([of_cause(cause)]), usual.blaming.step_ns)
+    assert pair.is_within
+    assert pair.found.gains[1] * pair.found.step_ns < 2 * pair.difference
+    assert pair.difference <= max(cause.most, 1.1 * cause.costs)
+
+
 @pytest.mark.soak(60)
 @pytest.mark.parametrize("seed", sized([500], [500, 501, 702, 705]))
 def test_the_truth_of_a_straggler_on_a_late_host_lies_within_the_bounds(seed: int, tmp_path: Path) -> None:

@@ -28,7 +28,17 @@ from rocpd.compare.calls import LEAST_TIME, CallDifference, compare_calls, is_ot
 from rocpd.compare.decision import ChangeVerdict, Decision, decide, holm, mann_whitney
 from rocpd.compare.options import MEMORY, STEP, DiffMetric, DiffOptions
 from rocpd.compare.problems import new_and_gone
-from rocpd.compare.run_profile import COMMUNICATION, PLURALS, STEPS, WINDOW, RankUse, RunProfile, Runs, on_both_sides
+from rocpd.compare.run_profile import (
+    COMMUNICATION,
+    COMPUTE,
+    PLURALS,
+    STEPS,
+    WINDOW,
+    RankUse,
+    RunProfile,
+    Runs,
+    on_both_sides,
+)
 from rocpd.facts.communication.collectives import listed
 from rocpd.facts.short_names import kernel_name
 from rocpd.federate.select.filters import LEFT_OUT
@@ -449,7 +459,8 @@ def _explained(comparison: Comparison) -> Iterator[Finding]:
     before = accumulate((abs(alike[part]) for part in ordered), initial=0)  # sum of the parts before each
     most = [part for part, made in zip(ordered, before, strict=False) if made < _MOST_OF_IT * abs(change)]
     how = "longer" if change > 0 else "shorter"
-    *others, last = (f"{part} {readable(abs(alike[part]), 'ns')}" for part in most[:_MOST_PARTS])
+    times = (f"{part} {readable(abs(alike[part]), 'ns')}" for part in most[:_MOST_PARTS])
+    *others, last = (each + _by_overlap(comparison, part) for each, part in zip(times, most, strict=False))
     text = f"on average {readable(abs(change), 'ns')} {how}: {' and '.join(filter(None, (', '.join(others), last)))}"
     yield Finding(text + _apart(comparison.ranks), "diff.explained", Verdict.NOTE, Confidence.CERTAIN)
 
@@ -474,7 +485,18 @@ def _grown(comparison: Comparison) -> str:
     if most is None or abs(changes[most]) < _MOST_OF_IT * abs(change):
         return ""
     how = "longer" if change > 0 else "shorter"
-    return f"; mostly {most}, {readable(abs(changes[most]), 'ns')} {how}"
+    return f"; mostly {most}, {readable(abs(changes[most]), 'ns')} {how}{_by_overlap(comparison, most)}"
+
+
+def _by_overlap(comparison: Comparison, part: str) -> str:
+    """Return that computing changes as kernels run beside each other less, or more, in words; else nothing."""
+    if part != COMPUTE:
+        return ""
+    kernels = [each for each in comparison.attribution.kernels if (each.pair.base or each.pair.new)[0].kind == COMPUTE]
+    overlap, change = sum(each.overlap for each in kernels), comparison.attribution.parts[part].change
+    if overlap * change <= 0 or abs(overlap) < _MOST_OF_IT * abs(change):
+        return ""
+    return f" by {'less' if change > 0 else 'more'} overlap of kernels"
 
 
 def _changes(comparison: Comparison) -> dict[str, int]:

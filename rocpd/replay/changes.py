@@ -12,11 +12,11 @@
 from __future__ import annotations
 
 import enum
+import functools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -249,7 +249,7 @@ class Changing:
         known = change, hosts
         if known not in self.less:
             find: dict[str, Callable[[Change], Ints]] = {
-                "rank": partial(self._rank, hosts=hosts),
+                "rank": functools.partial(self._rank, hosts=hosts),
                 "host": self._host,
                 "link": self._link,
                 "step": self._step,
@@ -289,18 +289,14 @@ class Changing:
             RocpdError: a change names nothing in the job.
         """
         points, job = self.job.points, self.job
-        work = self._left(asked, share, also)
-        factor: Any = 1.0
+        work = self._scaled_by(asked, self._left(asked, share, also))
         lag = job.edges.lag
         for change in asked:
-            if change.verb is Verb.SCALE:
-                factor = np.where(self._scaled(change), factor * change.factor, factor)
-                if change.kind == "launch":
-                    launches = (job.edges.kind == Edge.LAUNCH).nonzero()[0]
-                    launches = launches[self.counts[job.edges.target(launches)]]
-                    lag = _replaced(lag, launches, in_ns(lag[launches] * change.factor))
-        if any(change.verb is Verb.SCALE for change in asked):
-            work, job = in_ns(work * factor), replace(job, edges=replace(job.edges, lag=lag))
+            if change.verb is Verb.SCALE and change.kind == "launch":
+                launches = (job.edges.kind == Edge.LAUNCH).nonzero()[0]
+                launches = launches[self.counts[job.edges.target(launches)]]
+                lag = _replaced(lag, launches, in_ns(lag[launches] * change.factor))
+        job = job if lag is job.edges.lag else replace(job, edges=replace(job.edges, lag=lag))
         for change in asked:
             if change.verb is Verb.OVERLAP:
                 job = replace(job, edges=self._overlapped(job, change, is_waited))
@@ -310,6 +306,21 @@ class Changing:
                 job = replace(job, edges=edges)
         job = replace(job, points=replace(points, work=work, lag=self._unexplained(job.edges)))
         return _elastic(job, points.work) if is_elastic else job
+
+    def _scaled_by(self, asked: Sequence[Change], work: Ints) -> Ints:
+        """Return the time of points, multiplied by the factors of changes [ns]."""
+        scaling = [change for change in asked if change.verb is Verb.SCALE]
+        factors = (np.where(self._scaled(change), change.factor, 1.0) for change in scaling)
+        return in_ns(work * functools.reduce(np.multiply, factors)) if scaling else work
+
+    def at_stake(self, asked: Sequence[Change]) -> Ints:
+        """Return the time by which changes shorten, lengthen or hide the work of each point [ns]."""
+        work = self.job.points.work
+        stake = np.abs(np.subtract(work, self._scaled_by(asked, work), dtype=np.int64))
+        for change in asked:
+            if change.verb is Verb.OVERLAP:
+                stake = np.where(self._overlapping(self.job, change), work, stake)
+        return stake
 
     def _left(self, asked: Sequence[Change], share: Mapping[Change, float], also: Ints | None) -> Ints:
         """Return the time that points keep, each losing time to one change only [ns]; arguments as `applied`."""

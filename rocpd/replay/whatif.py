@@ -25,7 +25,7 @@ from functools import partial
 
 import numpy as np
 
-from rocpd.base import Floats, Ints, Progress, RocpdError, by_key, frozen
+from rocpd.base import Floats, Ints, Progress, RocpdError, by_key, frozen, percent_text
 from rocpd.base.stages import Stage, Stages
 from rocpd.base.student import student_quantile
 from rocpd.facts.timeline import COMPUTE, COPIES
@@ -72,6 +72,8 @@ For the host, launches alone; and all its work where that saves clearly more.
 """
 
 _RECORD = "rocpd summary trace JOB says what is not recorded"
+_UNSEEN = "hosts whose calls are not recorded seem to work while they wait for their GPUs"
+_FAR_MORE = 2.0  # times the gain by a replay: what may be gained unseen
 _ONCE = (Stage.FIRST, Stage.GRAPHS, Stage.ANEW)
 STAGES = {**dict.fromkeys(_ONCE, 1), Stage.CAUSES: 3}
 """The stages of a question without changes, of a job with two causes."""
@@ -206,10 +208,21 @@ class Replays:
             raise RocpdError(f"not known: {denied}", _RECORD)
         if len(of_ranks) == len(prediction.changes) and prediction.gain < _COSTS and self._hide_host(of_ranks):
             raise RocpdError(f"not known: {HIDDEN_HOST}", _RECORD)
+        if not self.blaming.sees_hosts and (most := self._at_stake(prediction)):
+            raise RocpdError(f"{prediction}: not known{most}: {_UNSEEN}", _RECORD)
         if len(compared) == len(prediction.changes) and -prediction.gain > _COSTS:
             text = f"{prediction}: not known: a replay says that it would take longer without, which cannot be"
             raise RocpdError(text, _RECORD)
         return prediction
+
+    def _at_stake(self, prediction: Prediction) -> str:
+        """Return how much other times or overlap may gain, in words, where no hosts are seen; empty: about as said."""
+        scaled = [change for change in prediction.changes if change.verb is not Verb.WITHOUT]
+        if any(change.kind == "host" for change in scaled):
+            return " at all"
+        most = self.blaming.at_most(self._exact.at_stake(scaled)) / self.blaming.step_ns
+        is_open = most >= max(_FAR_MORE * abs(prediction.gain), _COSTS)
+        return f", up to {percent_text(most * 100)} of a step" if is_open else ""
 
     def _hide_host(self, changes: Sequence[Change]) -> bool:
         """Whether the host of a rank that changes take away may be late unseen, at a cost that no replay shows."""

@@ -245,6 +245,14 @@ def test_the_ranks_of_a_host_that_changed_are_named_together(tmp_path: Path) -> 
     assert float(found[2]) < 100
 
 
+def test_computing_that_overlaps_less_is_not_said_to_take_longer(tmp_path: Path) -> None:
+    """The host launches more slowly, so that kernels of two streams run beside each other less."""
+    text = said(tmp_path / "host", ("launch-bound=30", "launch-bound=45"), seed=3, ranks=2, steps=6)["diff.explained"]
+    assert re.search(r"idle: launching \d+ us and compute \d+ us by less overlap of kernels$", text)
+    text = said(tmp_path / "gpus", ("none", "slow-gpus=20"), seed=5, ranks=2, steps=6)["diff.explained"]
+    assert re.search(r"longer: compute \d+ us$", text)
+
+
 def test_what_cancels_is_named_with_the_rank_that_has_it(tmp_path: Path) -> None:
     """A stage that is late in its own waiting costs nothing."""
     options: dict[str, Any] = {"ranks": 4, "pp": 4, "steps": 6}

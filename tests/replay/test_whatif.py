@@ -340,6 +340,16 @@ def test_what_is_not_seen_to_wait_may_do_so(plant: str, more: dict[str, int], tm
     assert pair.difference <= max(cause.most, 1.1 * cause.costs)
 
 
+@pytest.mark.parametrize(
+    "words", [{"scale": ["compute=0.5"]}, {"scale": ["host=0"]}, {"overlap": ["comm"]}, {"scale": ["rank:1=0.5"]}]
+)
+def test_what_other_times_gain_is_not_known_where_no_host_is_seen(words: dict[str, list[str]], tmp_path: Path) -> None:
+    """As recorded the next step begins when its host goes on, which is no wait for the GPU then."""
+    job = graph_of(tmp_path, seed=3, ranks=2, steps=4, plant="no-hip-trace")
+    with pytest.raises(RocpdError, match=r"not known(, up to \d+ % of a step| at all): hosts whose calls are not"):
+        Replays(job, steps_of(job)).predict(asked(**words))
+
+
 @pytest.mark.soak(60)
 @pytest.mark.parametrize("seed", sized([500], [500, 501, 702, 705]))
 def test_the_truth_of_a_straggler_on_a_late_host_lies_within_the_bounds(seed: int, tmp_path: Path) -> None:

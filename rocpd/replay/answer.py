@@ -8,6 +8,7 @@ from typing import Any
 from rocpd.base import amount, by_key, frozen
 from rocpd.replay.causes import Blame
 from rocpd.replay.changes import Change
+from rocpd.replay.denied import HIDDEN_HOST
 from rocpd.replay.job import WELL_MATCHED
 from rocpd.table.human import readable
 
@@ -138,6 +139,10 @@ def _lines(answer: WhatIf) -> Iterator[str]:
         yield f"{unit} takes {takes}: no {judged}step, gap or work of a call was found that costs 1 % of it{rest}"
     if blame.denied:
         yield f"not known: {blame.denied}"
+    elif blame.unseen and not blame.causes:
+        suspect = blame.suspect
+        computes = f"; rank {suspect.ranks[0]} computes {_percent(suspect.longer)} longer" if suspect else ""
+        yield f"not known: {blame.unseen}{computes if blame.unseen != HIDDEN_HOST else ''}"
     if binds := list(_bound(together)):
         yield f"{'then it' if together.changes else 'it'} waits for {', '.join(binds)}"
     others = [each for each in answer.each if each.changes != together.changes]

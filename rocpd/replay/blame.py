@@ -232,7 +232,8 @@ class Blaming(StepTimes):
         if worst is None:
             return None, ()
         least = _HALF * worst.takes[worst.mainly]
-        return worst, tuple(sorted(each.ranks[0] for each in lasting if each.takes[worst.mainly] >= least))
+        together = tuple(sorted(each.ranks[0] for each in lasting if each.takes[worst.mainly] >= least))
+        return replace(worst, most=self._most(worst)), together
 
     def _longest(self) -> dict[int, tuple[int, ...]]:
         """Return number of a step -> the ranks, up to half of all, whose own work takes clearly longest in it."""

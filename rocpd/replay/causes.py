@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from rocpd.base import frozen
 from rocpd.replay.chance import LIKELY
-from rocpd.replay.denied import Denied
+from rocpd.replay.denied import HIDDEN_HOST, Denied
 from rocpd.replay.job import MATCHED_AT_LEAST
 
 STALLS = 0.5  # share of a cause's excess: with more of it in stalls, these steps are the ones to look at
@@ -213,6 +213,14 @@ class Blame:
     def is_matched(self) -> bool:
         """Whether enough of the communication is matched to know the waits for others."""
         return self.matched >= MATCHED_AT_LEAST
+
+    @property
+    def unseen(self) -> str:
+        """Why late hosts, or the cost of a rank that computes longer, are not known; empty where hosts are seen."""
+        if not self.hides_hosts:
+            return ""
+        computes = self.suspect is not None and self.suspect.mainly == OF_COMPUTE
+        return "no calls that launch work or wait for GPUs are recorded" if computes else HIDDEN_HOST
 
     @property
     def judged(self) -> tuple[str, ...]:

@@ -475,7 +475,10 @@ class Changing:
         return f"{share * 100:.1f} % less once {names} {'is' if len(before) == 1 else 'are'} gone"
 
     def long_on_host(self, least: int) -> list[Change]:
-        """Return the changes that take away calls of HIP and HSA, and gaps, of at least so much time of a rank [ns]."""
+        """Return the changes that take away calls of HIP and HSA, and gaps, of at least so much time of a rank [ns].
+
+        Of ranks whose calls that launch are not recorded, calls that synchronise seem to work while they wait.
+        """
         calls, gaps = self._long_calls(self.job.points.work, least), np.count_nonzero(self._pauses() >= max(1, least))
         return [*calls, *(without("gap", number + 1) for number in range(min(int(gaps), _MOST_GAPS)))]
 
@@ -496,7 +499,8 @@ class Changing:
         which = numbered(points.name[rows], self.job.rank[rows])
         is_long = np.bincount(which, time[rows]) >= least
         names = {self.job.names[name] for name in points.name[rows[is_long[which]]].tolist()}
-        return [without_calls([name]) for name in sorted(names) if host_call(name, _HIP) is not HostCall.OTHER]
+        none = {HostCall.OTHER} if self.blaming.sees_hosts else {HostCall.OTHER, HostCall.SYNCHRONISE}
+        return [without_calls([name]) for name in sorted(names) if host_call(name, _HIP) not in none]
 
     def _pauses(self) -> Ints:
         """Return the length of each pause of the host between calls [ns]; 0 elsewhere."""

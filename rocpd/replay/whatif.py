@@ -207,9 +207,12 @@ class Replays:
         if denied and not denied.regains and not denied.most and of_ranks:
             raise RocpdError(f"not known: {denied}", _RECORD)
         if len(of_ranks) == len(prediction.changes) and prediction.gain < _COSTS and self._hide_host(of_ranks):
-            raise RocpdError(f"not known: {HIDDEN_HOST}", _RECORD)
-        if not self.blaming.sees_hosts and (most := self._at_stake(prediction)):
-            raise RocpdError(f"{prediction}: not known{most}: {_UNSEEN}", _RECORD)
+            most = 1 - self._at_least(of_ranks, dict.fromkeys(of_ranks, 1.0)) / self.blaming.step_ns
+            is_open = most >= max(_FAR_MORE * prediction.gain, _COSTS)
+            why = f", up to {percent_text(most * 100)} of a step: {_UNSEEN}" if is_open else f": {HIDDEN_HOST}"
+            raise RocpdError(f"not known{why}", _RECORD)
+        if not self.blaming.sees_hosts and (up_to := self._at_stake(prediction)):
+            raise RocpdError(f"{prediction}: not known{up_to}: {_UNSEEN}", _RECORD)
         if len(compared) == len(prediction.changes) and -prediction.gain > _COSTS:
             text = f"{prediction}: not known: a replay says that it would take longer without, which cannot be"
             raise RocpdError(text, _RECORD)
@@ -280,6 +283,8 @@ class Replays:
         shortest = min(every)
         if all(map(_is_compared, asked)) and not (self.job.matched >= WELL_MATCHED and self.blaming.sees_hosts):
             shortest = min(predicted, self._at_least(asked, trial.most))
+        if not self.blaming.sees_hosts and (longer := self._beyond_typical(asked)):
+            shortest = min(shortest, self.blaming.step_ns - longer)
         bounds = max(0.0, shortest - noise), max(every) + noise
         about = tuple(self._exact.about(change, asked) for change in asked)
         return Prediction(asked, self.blaming.step_ns, predicted, *bounds, about)
@@ -364,6 +369,12 @@ class Replays:
         """
         gone = (most[change] * self.blaming.at_most(self._exact.excess(change)) for change in asked)
         return self.blaming.step_ns - sum(gone)
+
+    def _beyond_typical(self, asked: Sequence[Change]) -> float:
+        """Return how much longer than the median the steps are that changes make usual [ns per step]."""
+        lengths, steps = self.blaming.lengths(self.job.points.time), self.blaming.steps
+        usual = [int(change.name) for change in asked if change.verb is Verb.WITHOUT and change.kind == "step"]
+        return float(np.maximum(lengths - np.median(lengths), 0)[np.isin(steps, usual)].sum()) / max(1, len(steps))
 
     def _between_clocks(self, asked: Sequence[Change]) -> int:
         """Return how far a step may be off because of clocks, where a late host stays beside a changed rank [ns].

@@ -140,6 +140,34 @@ def test_what_a_rank_costs_is_not_known_where_its_host_may_be_late_unseen(tmp_pa
                 session.whatif(without=[each])
 
 
+def test_a_slow_rank_is_no_late_host_where_no_replay_shows_its_cost(tmp_path: Path) -> None:
+    """Hosts seem to work while they wait for GPUs: the rank that computes longer costs 6 % of a step."""
+    job = JobOptions(tmp_path, ranks=8, nodes=2, pp=2, steps=10, seed=70040, plant="straggler=15,no-hip-trace")
+    rank = plan(job).facts[0].rank
+    with rocpd.connect(simulate(job)) as session:
+        (finding,) = (each for each in session.summary("overview").findings if each.rule == "comm.straggler")
+        found = re.search(
+            rf"rank {rank} computes 15 % longer, .* cost is not known, up to ([.\d]+) % of a", finding.text
+        )
+        assert found
+        assert 6 < float(found[1]) < 9
+        assert "comes late" not in f"{finding.text} {session.whatif()}"
+        with pytest.raises(rocpd.RocpdError, match=rf"not known, up to {found[1]} % of a step: hosts whose calls"):
+            session.whatif(without=[f"rank:{rank}"])
+
+
+def test_a_slow_step_is_bounded_by_its_length_where_no_host_is_seen(tmp_path: Path) -> None:
+    """What its host does in it is not recorded, nor is the wait of the host for its GPU a cause."""
+    plants = "host-stall,no-hip-trace", "no-hip-trace"
+    every: dict[str, Any] = {"ranks": 8, "nodes": 2, "pp": 2, "steps": 10, "seed": 70040}
+    job, without = (JobOptions(tmp_path, **every, plant=plant) for plant in plants)
+    now, then = (step_of(each) for each in (job, without))
+    with rocpd.connect(simulate(job)) as session:
+        answer = session.whatif().together
+    assert {change.kind for change in answer.changes} == {"step"}
+    assert answer.gains[0] < 1 - then / now < answer.gains[1] < 0.15
+
+
 def test_what_a_slow_rank_costs_is_known_whether_or_not_calls_of_its_host_are_recorded(tmp_path: Path) -> None:
     job = JobOptions(tmp_path, ranks=8, steps=16, seed=20070, plant="throttled=20,no-hip-trace")
     with rocpd.connect(simulate(job)) as session:

@@ -23,7 +23,6 @@ from rocpd.facts.short_names import kernel_name
 from rocpd.replay.causes import OF_COMPUTE, OF_COPIES, OF_HOST, OF_LINKS, PARTS, STALLS, Blame, Cause, CauseKind
 from rocpd.replay.chance import CERTAIN, LIKELY
 from rocpd.replay.changes import of_cause
-from rocpd.replay.denied import HIDDEN_HOST
 from rocpd.replay.job import WELL_MATCHED, JobGraph
 from rocpd.replay.whatif import Replays
 from rocpd.schema.rules.steps import folded
@@ -268,7 +267,7 @@ def _findings(blame: Blame, pieces: Periods, hosts: _Hosts, *, lacks_ranks: bool
         return
     limits = [*_not_compared(blame), *_coverage(blame), *([str(blame.denied)] if blame.denied else _together(blame))]
     limits += ["ranks that are not among the files may be waited for"] if lacks_ranks else []
-    limits += [HIDDEN_HOST] if blame.hides_hosts else []
+    limits += [blame.unseen] if blame.unseen else []
     if unmet := sorted(set(blame.unmet) & set(blame.together)):
         limits.append(f"whom {_named(unmet)} communicates with is not known")
     suspected = "" if blame.denied else _suspected(blame, pieces)
@@ -505,7 +504,8 @@ def _suspected(blame: Blame, pieces: Periods) -> str:
         return ""
     why = _why(blame.suspect, blame.suspect.stalled > STALLS, blame.steps, pieces.unit)
     then = "" if blame.suspect.mainly == OF_COMPUTE else ":"
-    return f"; {_named(blame.suspect.ranks)}{then} {why}, at what cost is not known"
+    most = f", up to {percent_text(blame.suspect.most * 100 / blame.step_ns)} of a step" if blame.suspect.most else ""
+    return f"; {_named(blame.suspect.ranks)}{then} {why}, at what cost is not known{most}"
 
 
 def _not_compared(blame: Blame) -> Iterator[str]:

@@ -5,8 +5,8 @@
 - `scale`: times are multiplied; factors of several changes multiply.
 - `overlap`: communication or copies no longer hold up what comes after them on their agent, nor the host. No record
   says who needs the data. These are waited for as before: sends, receives, all-to-alls, all-reduces of groups that
-  have some at the begin of a step, collectives that are short beside the others of their stream, and the last long one
-  of a stream in a step, as an optimiser waits for all gradients. Copies are done when the step ends.
+  have some at the begin of a step, collectives that are short beside the others of their rank, and the last long one of
+  a stream in a step, as an optimiser waits for all gradients. Copies are done when the step ends.
 """
 
 from __future__ import annotations
@@ -623,7 +623,8 @@ class Changing:
         if change.name:
             return self._long(ends & np.isin(job.link, self._links(change)))
         sends = [number for number, name in enumerate(job.moves) if "SEND" in name or "RECV" in name]
-        ends = self._long(ends & ~np.isin(job.move, sends))
+        between = [number for number, link in enumerate(job.links) if link.sends]
+        ends = self._long(ends & ~np.isin(job.move, sends) & ~np.isin(job.link, between))
         return ends & ~np.isin(job.link, self._needed_at_once(ends)) if ends.any() else ends
 
     def _needed_at_once(self, ends: Flags) -> list[int]:
@@ -635,6 +636,7 @@ class Changing:
         places = {(rank, step): both for rank, steps in job.steps.items() for step, both in steps.items()}
         keys = zip(job.rank[rows].tolist(), job.points.step[rows].tolist(), strict=True)
         begin, end = job.points.time[np.array([places.get(key, (0, 0)) for key in keys], np.int64)].T
+        begin = np.maximum(begin, self._first_computing(rows))  # a late stage of a pipeline waits before
         part = (job.points.time[rows] - begin) / np.maximum(end - begin, 1)
         at_once = []
         for number in np.unique(job.link[rows[job.link[rows] >= 0]]).tolist():
@@ -648,13 +650,24 @@ class Changing:
                 at_once.append(number)
         return at_once
 
+    def _first_computing(self, rows: Ints) -> Ints:
+        """Return when the rank of each of some points first computes in the step of the point [ns]; 0: it does not."""
+        points, rank = self.job.points, self.job.rank
+        computes = (self.counts & (points.part == COMPUTE)).nonzero()[0]
+        both = np.concatenate([rows, computes])
+        place = numbered(rank[both], points.step[both])
+        begins = np.full(len(both) + 1, _LONGEST)
+        np.minimum.at(begins, place[len(rows) :], points.time[computes] - points.work[computes])
+        return in_ns(np.where(begins < _LONGEST, begins, 0)[place[: len(rows)]])
+
     def _long(self, ends: Flags) -> Flags:
-        """Return the transfers that are not short beside the longest of their stream."""
+        """Return the transfers that are not short beside the longest of their rank."""
         points = self.job.points
         rows = ends.nonzero()[0]
-        stream, longest = numbered(self.job.rank[rows], points.lane[rows]), np.zeros(len(rows) + 1, np.int64)
-        np.maximum.at(longest, stream, points.work[rows])
-        ends[rows] = points.work[rows].astype(np.int64) * _SHORT >= longest[stream]
+        rank = numbered(self.job.rank[rows])
+        longest = np.zeros(len(rows) + 1, np.int64)
+        np.maximum.at(longest, rank, points.work[rows])
+        ends[rows] = points.work[rows].astype(np.int64) * _SHORT >= longest[rank]
         return ends
 
     def _done_by_the_end(self, job: JobGraph, last: Ints) -> Edges:

@@ -86,7 +86,8 @@ def denied(
             regained, most = regains(rank)
             is_little = job.matched >= WELL_MATCHED and _LINKED * more <= regained * step_ns < _REGAINED * step_ns
             if (waiting >= _FOR_ONE and not is_little) or regained >= _LEAST:
-                return Denied(rank, share, waiting, regained if regained >= _REGAINED else 0.0)
+                unknown = most if regained < _REGAINED <= most else 0.0
+                return Denied(rank, share, waiting, regained if regained >= _REGAINED else 0.0, unknown)
             if most >= _REGAINED:
                 return Denied(rank, share, waiting, most=most)
     return None

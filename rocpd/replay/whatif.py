@@ -283,7 +283,7 @@ class Replays:
         shortest = min(every)
         if all(map(_is_compared, asked)) and not (self.job.matched >= WELL_MATCHED and self.blaming.sees_hosts):
             shortest = min(predicted, self._at_least(asked, trial.most))
-        if not self.blaming.sees_hosts and (longer := self._beyond_typical(asked)):
+        if not self.blaming.sees_hosts and self.has_steps and (longer := self._beyond_typical(asked)):
             shortest = min(shortest, self.blaming.step_ns - longer)
         bounds = max(0.0, shortest - noise), max(every) + noise
         about = tuple(self._exact.about(change, asked) for change in asked)
@@ -371,10 +371,16 @@ class Replays:
         return self.blaming.step_ns - sum(gone)
 
     def _beyond_typical(self, asked: Sequence[Change]) -> float:
-        """Return how much longer than the median the steps are that changes make usual [ns per step]."""
-        lengths, steps = self.blaming.lengths(self.job.points.time), self.blaming.steps
+        """Return how much longer than the median the steps are that changes make usual [ns per step].
+
+        By the rank on which that is least: the clock of another may have jumped.
+        """
+        times, steps = self.job.points.time, self.blaming.steps.tolist()
         usual = [int(change.name) for change in asked if change.verb is Verb.WITHOUT and change.kind == "step"]
-        return float(np.maximum(lengths - np.median(lengths), 0)[np.isin(steps, usual)].sum()) / max(1, len(steps))
+        whole = (of_rank for of_rank in self.job.steps.values() if of_rank.keys() >= set(steps))
+        spans = np.array([[times[each[step][1]] - times[each[step][0]] for step in steps] for each in whole])
+        longer = (spans - np.median(spans, axis=1)[:, None]).min(0)[np.isin(steps, usual)]
+        return float(np.maximum(longer, 0).sum()) / len(steps)
 
     def _between_clocks(self, asked: Sequence[Change]) -> int:
         """Return how far a step may be off because of clocks, where a late host stays beside a changed rank [ns].

@@ -168,6 +168,16 @@ def test_a_slow_step_is_bounded_by_its_length_where_no_host_is_seen(tmp_path: Pa
     assert answer.gains[0] < 1 - then / now < answer.gains[1] < 0.15
 
 
+def test_what_a_rank_may_cost_is_said_where_partners_are_not_known(tmp_path: Path) -> None:
+    """Its host is seen to wait for the GPU; with whom it communicates is not known for a third of the time."""
+    job = JobOptions(tmp_path, 4, steps=6, seed=78689, tp=2, rccl="calls", plant="straggler=12")
+    with rocpd.connect(simulate(job)) as session:
+        (finding,) = (each for each in session.summary("overview").findings if each.rule == "comm.straggler")
+        answer = session.whatif(without=["rank:2"]).together
+    assert "rank 2 computes 12 % longer, and may cost up to 5.2 % of a step: who communicates with" in finding.text
+    assert answer.gains[0] < 0.05 < answer.gains[1]
+
+
 def test_what_a_slow_rank_costs_is_known_whether_or_not_calls_of_its_host_are_recorded(tmp_path: Path) -> None:
     job = JobOptions(tmp_path, ranks=8, steps=16, seed=20070, plant="throttled=20,no-hip-trace")
     with rocpd.connect(simulate(job)) as session:

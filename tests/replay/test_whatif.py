@@ -327,6 +327,17 @@ def test_the_truth_of_calls_that_wait_lies_within_the_bounds(layout: str, tmp_pa
     assert pair.error <= 0.2  # communication still needs what was computed before
 
 
+def test_only_gradients_overlap_in_a_pipeline(tmp_path: Path) -> None:
+    """Neither what stages send, nor the layers of late ones, nor the norm of all gradients, which a step needs."""
+    layout = LAYOUTS["tensor, data and pipeline"]
+    good = Replays(job := graph_of(tmp_path / "good", seed=70060, **layout), steps_of(job))
+    assert good.predict(asked(overlap=["comm"])).gain < 0.005
+    lost = graph_of(tmp_path / "lost", seed=70060, plant="lost-overlap", **layout)
+    pair = Pair(Replays(lost, steps_of(lost)).predict(asked(overlap=["comm"])), good.blaming.step_ns)
+    assert pair.is_within
+    assert pair.error < 0.1
+
+
 @pytest.mark.parametrize(("plant", "more"), [("straggler=15", {}), ("slow-node=10", {"ep": 4, "tp": 1})])
 def test_what_is_not_seen_to_wait_may_do_so(plant: str, more: dict[str, int], tmp_path: Path) -> None:
     """Without calls of HIP hosts seem to work while they wait; no path gets shorter by more than its points lose."""

@@ -220,7 +220,7 @@ class Blame:
         if not self.hides_hosts:
             return ""
         computes = self.suspect is not None and self.suspect.mainly == OF_COMPUTE
-        return "no calls that launch work or wait for GPUs are recorded" if computes else HIDDEN_HOST
+        return "no calls that launch work or wait for GPUs are known" if computes else HIDDEN_HOST
 
     @property
     def judged(self) -> tuple[str, ...]:

@@ -72,7 +72,7 @@ For the host, launches alone; and all its work where that saves clearly more.
 """
 
 _RECORD = "rocpd summary trace JOB says what is not recorded"
-_UNSEEN = "hosts whose calls are not recorded seem to work while they wait for their GPUs"
+_UNSEEN = "of some ranks no launching calls are known, so that hosts seem to work while they wait for GPUs"
 _FAR_MORE = 2.0  # times the gain by a replay: what may be gained unseen
 _ONCE = (Stage.FIRST, Stage.GRAPHS, Stage.ANEW)
 STAGES = {**dict.fromkeys(_ONCE, 1), Stage.CAUSES: 3}

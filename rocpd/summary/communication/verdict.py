@@ -352,7 +352,7 @@ def _also(cause: Cause, blame: Blame) -> list[str]:
 
 def _may_cost(cause: Cause, blame: Blame) -> str:
     """Return what a cause may cost by waits that are not known, in words; empty: no more."""
-    why = _matched(blame) if blame.matched < WELL_MATCHED else "no calls that wait for GPUs are recorded"
+    why = _matched(blame) if blame.matched < WELL_MATCHED else "no calls that wait for GPUs are known"
     if cause.most > _FAR * cause.costs and cause.most - cause.costs >= _MORE * blame.step_ns:
         return f"; it may cost up to {percent_text(cause.most * 100 / blame.step_ns)}: {why}"
     return f"; it may cost more: {why}" if blame.matched < WELL_MATCHED else ""

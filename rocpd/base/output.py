@@ -198,10 +198,9 @@ def _in_folder_of(path: Path) -> Iterator[Path]:
 
 def _write_manifest(folder: Path) -> None:
     """Write a manifest of the files of a folder and their sizes [bytes], after flushing all of them to disk."""
-    files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
-    for path in files:
-        _flush(path)
-    sizes = {path.relative_to(folder).as_posix(): path.stat().st_size for path in files}
+    sizes = dict(_files(folder))
+    for name in sizes:
+        _flush(folder / name)
     (folder / MANIFEST).write_text(json.dumps({"writer": "rocpd", "files": sizes}, indent=1), encoding="utf-8")
     _flush(folder / MANIFEST)
 
@@ -211,17 +210,31 @@ def _foreign_file(folder: Path) -> Path | None:
     listed: dict[str, int] = {}
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         listed = dict(json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["files"])
-    for path in sorted(folder.rglob("*")):
-        is_file = path.is_symlink() or not path.is_dir()
-        name = path.relative_to(folder).as_posix()
-        if is_file and name not in (MANIFEST, leftovers.HOME) and listed.get(name) != path.lstat().st_size:
-            return path
+    for name, size in _files(folder):
+        if name not in (MANIFEST, leftovers.HOME) and listed.get(name) != size:
+            return folder / name
     return None
 
 
+def _files(folder: str | Path, above: str = "") -> Iterator[tuple[str, int]]:
+    """Yield the names of all files and links in a folder and its folders, in order, and their sizes [bytes].
+
+    It takes a third of the time of Path.rglob: an archive has two files for each line of a job.
+    """
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError), os.scandir(folder) as found:
+        for entry in sorted(found, key=lambda entry: entry.name):
+            if entry.is_dir(follow_symlinks=False):
+                yield from _files(entry.path, f"{above}{entry.name}/")
+            else:
+                yield above + entry.name, entry.stat(follow_symlinks=False).st_size
+
+
 def _flush(path: Path) -> None:
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
+    file = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
 
 
 @contextlib.contextmanager

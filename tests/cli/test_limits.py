@@ -54,7 +54,8 @@ WRITING = (
 def test_a_limit_of_files(words: tuple[str, ...], large: Path, tmp_path: Path) -> None:
     """The output is named, and what it needs; never the input."""
     (tmp_path / "tmp").mkdir()
-    wrap = ("env", f"TMPDIR={tmp_path / 'tmp'}")
+    # Of a module that is not compiled yet Python would write the first two kB, and refuse to read them from then on.
+    wrap = ("env", f"TMPDIR={tmp_path / 'tmp'}", "PYTHONDONTWRITEBYTECODE=1")
     said = limited("-f 4", *words, "--force", large, wrap=wrap)
     assert_one_error(said, 1, "small/out", "cannot be written: File too large; it needs more than 2.0 kB")
     assert "ulimit -f" in said.err

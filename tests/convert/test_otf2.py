@@ -11,10 +11,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import _otf2
 import pytest
 
 import rocpd
 from rocpd.convert import FORMATS
+from rocpd.convert.formats import otf2_library as library
 from rocpd.convert.options import ConvertOptions
 from rocpd.simulator import JobOptions, simulate
 from tests.build import TraceBuilder
@@ -248,9 +250,17 @@ def test_every_enter_and_leave_has_its_category(open_job: OpenJob, tmp_path: Pat
     assert counts["hip_api"] == 2 * (calls + graphs) > 0
 
 
+def test_constants_are_those_of_the_wheel() -> None:
+    kinds = {"PARADIGM": library.PARADIGMS, "REGION_ROLE": library.ROLES, "COLLECTIVE_OP": library.COLLECTIVES}
+    for kind, numbers in kinds.items():
+        assert numbers == {name: getattr(_otf2, f"{kind}_{name}").value for name in numbers}
+
+
 def test_a_hint_without_the_wheel(open_job: OpenJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "_otf2", None)
-    monkeypatch.delitem(sys.modules, "rocpd.convert.formats.otf2_archive", raising=False)
+    for name in ("otf2_archive", "otf2_library"):
+        monkeypatch.delitem(sys.modules, f"rocpd.convert.formats.{name}", raising=False)
+        monkeypatch.delattr(rocpd.convert.formats, name, raising=False)
     session = open_job(TraceBuilder().kernel("k", BASE, BASE + 1))
 
     with pytest.raises(rocpd.UsageError, match="otf2 package is not installed") as caught:

@@ -14,14 +14,15 @@ around the launch, or to the operator where there is none.
 from __future__ import annotations
 
 import contextlib
-import functools
 import json
 import math
 import re
 from bisect import bisect_right
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache, partial
+from types import MethodType
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -209,15 +210,12 @@ _FORMER = {
 }  # fmt: skip
 
 
-def category_of(event: Mapping[str, Any]) -> str:
-    """Return the category of an event by its present name: PyTorch 1.8 called operators `Operator`."""
-    category = event.get("cat", "")
-    return _present_category(category if isinstance(category, str) else str(category))
+class _Present(dict[str, str]):
+    """Category of an event -> its present name, in small letters: PyTorch 1.8 called operators `Operator`."""
 
-
-@functools.lru_cache(1024)
-def _present_category(category: str) -> str:
-    return _FORMER.get(category.lower(), category.lower())
+    def __missing__(self, category: str) -> str:
+        present = self[category] = _FORMER.get(category.lower(), category.lower())
+        return present
 
 
 def _argument(event: Event, name: str) -> Any:
@@ -250,27 +248,29 @@ class KinetoSurvey:
         self.facts: dict[str, Any] = {}
         self.span: tuple[float, float] | None = None
         self.devices: tuple[set[int], set[int]] = (set(), set())
+        self._present = _Present()
         self._collectives: list[Range] = []
         self._pids: Counter[Any] = Counter()
 
     def add(self, events: Iterable[Event]) -> None:
         """Look at events."""
-        ranges: dict[str, list[Event]] = {}
+        ranges: dict[str, list[Event]] = defaultdict(list)
         for event in events:
             phase = event.get("ph")
             if phase == "X":
-                ranges.setdefault(category_of(event), []).append(event)
+                category = event.get("cat", "")
+                ranges[category if type(category) is str else str(category)].append(event)
             elif phase == "M":
                 self._add_name(event)
             elif phase == "i" and event.get("name") == "[memory]":
                 self._add_devices([event], 1, "Device Id")
             elif phase in ("s", "f") and event.get("cat") == "fwdbwd" and isinstance(event.get("id"), int):
                 self.links.setdefault((event.get("tid"), event.get("ts", 0)), []).append(event["id"])
-        for category, of_category in ranges.items():
-            timed = [event for event in of_category if isinstance(event.get("ts"), (int, float))]
+        for written, of_category in ranges.items():
+            category = self._present[written]
             if category in _OPERATIONS:
                 self._add_devices(of_category, 0, "device")
-            elif timed and category not in ON_GPU and category != "trace":
+            elif category not in ON_GPU and category != "trace" and (timed := _timed(of_category)):
                 self._add_ranges(category, timed)
 
     @property
@@ -293,23 +293,24 @@ class KinetoSurvey:
         """Look at ranges of the CPU, all with a time."""
         pids = [event.get("pid") for event in events]
         self._pids.update(dict.fromkeys(pids, 0) if category == PYTHON else pids)
-        starts = [event["ts"] for event in events]
-        ends = [event["ts"] + (event.get("dur") or 0) for event in events]
         first, last = self.span or (math.inf, -math.inf)
-        self.span = min(first, *starts), max(last, *ends)
+        ends = [event["ts"] + (event.get("dur") or 0) for event in events]
+        self.span = min(first, *[event["ts"] for event in events]), max(last, *ends)
         if category in CALLS:
             for event in events:
                 arguments = event.get("args")
                 if isinstance(arguments, dict) and ("bytes" in arguments or "size" in arguments):
                     self._add_copy(arguments)
         elif category != PYTHON:
-            for event, start, end in zip(events, starts, ends, strict=True):
+            names = {name for event in events if type(name := event.get("name")) is str}
+            names = {name for name in names if _is_collective(name, category)}
+            for event, end in zip(events, ends, strict=True) if names else ():
                 name, arguments = event.get("name"), event.get("args")
-                if isinstance(name, str) and isinstance(arguments, dict) and _is_collective(name, category):
-                    self._collectives.append(Range(event.get("tid"), start, end, name, arguments))
+                if type(name) is str and name in names and isinstance(arguments, dict):
+                    self._collectives.append(Range(event.get("tid"), event["ts"], end, name, arguments))
 
     def _add_devices(self, events: Iterable[Event], whose: int, key: str) -> None:
-        devices = {_argument(event, key) for event in events}
+        devices = {its.get(key) for event in events if isinstance(its := event.get("args"), dict)}
         self.devices[whose].update(each for each in devices if isinstance(each, int) and each >= 0)
 
     def _add_copy(self, arguments: Mapping[str, Any]) -> None:
@@ -328,6 +329,13 @@ class KinetoSurvey:
             self.processes[event.get("pid")] = name
 
 
+def _timed(events: Sequence[Event]) -> Sequence[Event]:
+    """Return the events with a time."""
+    if {type(event.get("ts")) for event in events} <= {int, float}:
+        return events
+    return [event for event in events if isinstance(event.get("ts"), (int, float))]
+
+
 _OTHERS = {"overhead": TRACER, "cuda_sync": GPU_WAIT}
 _GPU_TYPES = frozenset({1, 6})  # of c10::DeviceType: CUDA, HIP
 _IN_COLUMNS = frozenset({
@@ -336,6 +344,8 @@ _IN_COLUMNS = frozenset({
     "cid", "Call stack", "memory bandwidth (GB/s)",
 })  # fmt: skip
 """Arguments that rows hold elsewhere, that follow from others, or that number records of the profiler."""
+_OF_CALLS = frozenset({"bytes", "stream", "grid", "block", "shared memory"})
+"""Those of them that calls hold nowhere else."""
 _NO_SIZES = (0, 0, 0)
 _EXACT = 1 << 43  # [us]: below, whole ns are exact as floats
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+(?=>)")  # in names of functions: another one in each process
@@ -351,6 +361,9 @@ _NOT_READ = "events without a time or a name, or with values of another type tha
 _Recorded: TypeAlias = list[words.Argument]
 _Described: TypeAlias = tuple[int, str, str, Any, str, str, _Recorded]
 """Thread, name, category and call of a region, its extdata and call stack, and the arguments of its event."""
+_Operation: TypeAlias = tuple[Event, dict[str, Any]]
+"""An operation of a GPU and its arguments."""
+_Describe: TypeAlias = Callable[[Event, Mapping[str, Any]], _Described]
 
 
 class KinetoRows:
@@ -366,6 +379,7 @@ class KinetoRows:
         self._trace, self._survey, self._lose = trace, survey, lose
         self._base = survey.base
         self._collectives = survey.collectives()
+        self._in_collectives = {name for _, _, name in self._collectives}
         self._threads = words.ThreadIds(
             trace, {tid: name for (pid, tid), name in survey.threads.items() if pid == survey.pid}
         )
@@ -374,9 +388,11 @@ class KinetoRows:
         self._agents = words.Registered(trace, words.gpu)
         self._streams = words.Registered(trace, StreamInfo)
         self._done: set[int] = set()  # hashes of operations
-        self._regions: list[tuple[Event, dict[str, Any], str]] = []  # with arguments and category
-        self._kernels: list[tuple[Event, dict[str, Any]]] = []
-        self._copies: list[tuple[Event, dict[str, Any]]] = []
+        self._present = _Present()
+        self._describing = _Describing(self)
+        self._regions: list[tuple[Event, dict[str, Any], _Describe]] = []  # with arguments
+        self._kernels: list[_Operation] = []
+        self._copies: list[_Operation] = []
         self._allocations: list[dict[str, Any]] = []
         # GPU as PyTorch's allocator counts -> as operations do: roctracer counts the CPUs of the node too.
         is_one = [len(devices) for devices in survey.devices] == [1, 1]
@@ -393,7 +409,10 @@ class KinetoRows:
         """Write events."""
         for event in events:
             try:
-                self._place(event)
+                if event.get("ph") == "X":
+                    self._place(event, event.get("args") or {})
+                else:
+                    self._add_point(event, event.get("args") or {})
             except _ODD:
                 self._lose(_NOT_READ)
         regions = self._made(self._region_rows, self._regions)
@@ -408,20 +427,23 @@ class KinetoRows:
         for collected in (self._regions, self._kernels, self._copies, self._allocations):
             collected.clear()
 
-    def _place(self, event: Event) -> None:
-        """Put an event with those of its kind."""
-        phase, arguments = event.get("ph"), event.get("args") or {}
-        if phase == "X":
-            category = category_of(event)
-            if category not in _OPERATIONS:
-                if category != "trace":
-                    self._regions.append((event, arguments, category))
-            elif self._is_new(event, arguments):
-                (self._kernels if category == KERNELS else self._copies).append((event, arguments))
-        elif phase == "i" and event.get("name") == "[memory]":
+    def _place(self, event: Event, arguments: dict[str, Any]) -> None:
+        """Put a range with those of its kind."""
+        written = event.get("cat", "")
+        category = self._present[written if type(written) is str else str(written)]
+        if category not in _OPERATIONS:
+            if category != "trace":
+                self._regions.append((event, arguments, self._describing[category]))
+        elif self._is_new(event, arguments):
+            (self._kernels if category == KERNELS else self._copies).append((event, arguments))
+
+    def _add_point(self, event: Event, arguments: dict[str, Any]) -> None:
+        """Add an event that does not last."""
+        phase = event.get("ph")
+        if phase == "i" and event.get("name") == "[memory]":
             self._add_memory(event, arguments)
         elif phase == "i" and event.get("cat"):
-            self._regions.append((event, arguments, MARK))
+            self._regions.append((event, arguments, self._describing[MARK]))
         elif phase == "C":
             self._add_counters(event)
         elif phase not in ("M", "s", "t", "f", "i"):
@@ -476,47 +498,49 @@ class KinetoRows:
         start = _later(_nanoseconds([event["ts"] for event in events]), self._base)
         return start, _later(start, _nanoseconds([event.get("dur") or 0 for event in events]).clip(0))
 
-    def _region_rows(self, regions: Sequence[tuple[Event, dict[str, Any], str]]) -> tuple[Regions, Sequence[_Recorded]]:
+    def _region_rows(
+        self, regions: Sequence[tuple[Event, dict[str, Any], _Describe]]
+    ) -> tuple[Regions, Sequence[_Recorded]]:
         """Return the rows of ranges and marks, and the arguments of each."""
         events, arguments, _ = zip(*regions, strict=True)
         start, end = self._times(events)
-        described = [_DESCRIBED.get(region[2], KinetoRows._other)(self, *region) for region in regions]
+        described = [describe(event, its) for event, its, describe in regions]
         tid, name, category, stack, extdata, frames, recorded = zip(*described, strict=True)
         event = Events(category, stack, None, _externals(arguments), extdata=extdata, call_stack=frames)
         return Regions(start=start, end=end, tid=tid, name=name, event=event), recorded
 
-    def _operator(self, event: Event, arguments: Mapping[str, Any], _: str) -> _Described:
+    def _operator(self, event: Event, arguments: Mapping[str, Any]) -> _Described:
         recorded = _recorded(arguments)
-        if links := self._survey.links.get((event["tid"], event["ts"])):
+        if self._survey.links and (links := self._survey.links.get((event["tid"], event["ts"]))):
             recorded += [("int", "fwdbwd", str(link)) for link in links]
-        recorded += self._of_collective(event)
+        if event["name"] in self._in_collectives:
+            recorded += self._of_collective(event)
         stack = arguments.get("Call stack")
         frames = _json([frame for frame in stack.split(";") if frame]) if isinstance(stack, str) and stack else "{}"
         return self._threads[event["tid"]], event["name"], TORCH_OPERATOR, 0, "{}", frames, recorded
 
-    def _annotation(self, event: Event, arguments: Mapping[str, Any], _: str) -> _Described:
+    def _annotation(self, event: Event, arguments: Mapping[str, Any]) -> _Described:
         recorded = _recorded(arguments) + self._of_collective(event)
         message = _json({"message": event["name"]})
         return self._threads[event.get("tid")], event["name"], MARKER_RANGE, 0, message, "{}", recorded
 
     def _of_collective(self, event: Event) -> list[words.Argument]:
-        if not self._collectives:
-            return []
         facts = self._collectives.get((event.get("tid"), event["ts"], event["name"]), {})
         return [("", name, value) for name, value in facts.items()]
 
-    def _call(self, event: Event, arguments: Mapping[str, Any], _: str) -> _Described:
-        recorded = [("", name, _text(value)) for name, value in arguments.items() if name not in _NOT_OF_CALLS]
+    def _call(self, event: Event, arguments: Mapping[str, Any]) -> _Described:
+        recorded = [("", name, _text(arguments[name])) for name in _left_of_call(tuple(arguments))]
         name, correlation = event["name"], arguments.get("correlation", 0)
         return self._threads[event.get("tid")], name, words.api_category(name), correlation, "{}", "{}", recorded
 
-    def _python(self, event: Event, arguments: Mapping[str, Any], _: str) -> _Described:
-        facts = {name: value for name, value in arguments.items() if name not in _IN_COLUMNS and value is not None}
+    def _python(self, event: Event, arguments: Mapping[str, Any]) -> _Described:
+        facts = {name: arguments[name] for name in _left(tuple(arguments)) if arguments[name] is not None}
         name = event["name"]
         name = _ADDRESS.sub("", name) if " at 0x" in name else name
         return self._threads[event.get("tid")], name, PYTHON_FUNCTION, 0, _json(facts), "{}", []
 
-    def _other(self, event: Event, arguments: Mapping[str, Any], category: str) -> _Described:
+    def other(self, category: str, event: Event, arguments: Mapping[str, Any]) -> _Described:
+        """Describe a range of a category that has no method of its own."""
         device, stream = arguments.get("device"), arguments.get("stream")
         line = self._threads[event.get("tid")]
         if isinstance(device, int) and isinstance(stream, int):
@@ -524,38 +548,40 @@ class KinetoRows:
         shown = _OTHERS.get(category, category.upper())
         return line, event["name"], shown, 0, "{}", "{}", _recorded(arguments)
 
-    def _on_gpu(self, event: Event, _: Mapping[str, Any], __: str) -> _Described:
+    def _on_gpu(self, event: Event, _: Mapping[str, Any]) -> _Described:
         line = self._threads[event.get("pid"), event.get("tid"), "annotations"]
         return line, event["name"], GPU_ANNOTATION, 0, "{}", "{}", []
 
-    def _mark(self, event: Event, arguments: Mapping[str, Any], _: str) -> _Described:
+    def _mark(self, event: Event, arguments: Mapping[str, Any]) -> _Described:
         text = _json({"message": event["name"]})
         return self._threads[event.get("tid")], event["name"], MARK, 0, text, "{}", _recorded(arguments)
 
-    def _kernel_rows(self, kernels: Sequence[tuple[Event, dict[str, Any]]]) -> KernelDispatches:
+    def _kernel_rows(self, kernels: Sequence[_Operation]) -> KernelDispatches:
         events, arguments = zip(*kernels, strict=True)
         start, end = self._times(events)
-        blocks, grids = ([_sizes(its.get(what)) for its in arguments] for what in ("block", "grid"))
-        items = [[b * g for b, g in zip(*both, strict=True)] for both in zip(blocks, grids, strict=True)]
-        sizes = zip(words.SIZES, (*zip(*blocks, strict=True), *zip(*items, strict=True)), strict=True)
+        sizes = zip(
+            *[_launch_sizes(_sizes(its.get("block")), _sizes(its.get("grid"))) for its in arguments], strict=True
+        )
         return KernelDispatches(
             start=start,
             end=end,
-            agent_id=[self._agent(event, its) for event, its in kernels],
+            agent_id=self._agent_ids(kernels),
             kernel_id=[self._symbols[event["name"], its.get("registers per thread")] for event, its in kernels],
-            stream_id=[self._stream(event, its) for event, its in kernels],
+            stream_id=self._stream_ids(kernels),
             group_segment_size=[its.get("shared memory") for its in arguments],
             graph_exec_id=[its.get("graph id") for its in arguments],
             graph_node_id=[its.get("graph node id") for its in arguments],
             event=_gpu_events(arguments),
-            **dict(sizes),
+            **dict(zip(words.SIZES, sizes, strict=True)),
         )
 
-    def _copy_rows(self, copies: Sequence[tuple[Event, dict[str, Any]]]) -> MemoryCopies:
+    def _copy_rows(self, copies: Sequence[_Operation]) -> MemoryCopies:
         """Return the rows of copies, and of what fills memory: that has no source."""
         events, arguments = zip(*copies, strict=True)
         start, end = self._times(events)
-        name, source, target, category = zip(*(self._copy_kind(event, its) for event, its in copies), strict=True)
+        agents = self._agent_ids(copies)
+        kinds = [self._copy_kind(*copy, agent) for copy, agent in zip(copies, agents, strict=True)]
+        name, source, target, category = zip(*kinds, strict=True)
         return MemoryCopies(
             start=start,
             end=end,
@@ -563,14 +589,15 @@ class KinetoRows:
             src_agent_id=source,
             dst_agent_id=target,
             size=[its.get("bytes", self._survey.copied.get(its.get("correlation", 0), 0)) for its in arguments],
-            stream_id=[self._stream(event, its) for event, its in copies],
+            stream_id=self._stream_ids(copies),
             event=replace(_gpu_events(arguments), category=category),
         )
 
-    def _copy_kind(self, event: Event, arguments: Mapping[str, Any]) -> tuple[str, int | None, int | None, str]:
+    def _copy_kind(
+        self, event: Event, arguments: Mapping[str, Any], agent: int
+    ) -> tuple[str, int | None, int | None, str]:
         """Return name, source, target and category of a copy."""
-        agent = self._agent(event, arguments)
-        if category_of(event) == SETS:
+        if self._present[str(event.get("cat", ""))] == SETS:
             return words.MEMORY_SET, None, agent, words.MEMORY_SET
         name, *hosts = words.copy_direction(event["name"])
         ends = [None if is_host is None else words.HOST.id if is_host else agent for is_host in hosts]
@@ -597,15 +624,28 @@ class KinetoRows:
                 name = f"PyTorch {key.lower()} {where}"
                 self._counters.add(name, agent, "bytes", time, float(arguments[key]))
 
-    def _agent(self, event: Event, arguments: Mapping[str, Any]) -> int:
-        return self._agents[arguments.get("device", event.get("pid"))]
+    def _agent_ids(self, operations: Sequence[_Operation]) -> list[int]:
+        agents = self._agents
+        return [agents[its["device"] if "device" in its else event.get("pid")] for event, its in operations]
 
-    def _stream(self, event: Event, arguments: Mapping[str, Any]) -> int:
-        return self._streams[arguments.get("stream", event.get("tid"))]
+    def _stream_ids(self, operations: Sequence[_Operation]) -> list[int]:
+        streams = self._streams
+        return [streams[its["stream"] if "stream" in its else event.get("tid")] for event, its in operations]
 
 
-_NOT_OF_CALLS = _IN_COLUMNS - {"bytes", "stream", "grid", "block", "shared memory"}
-_DESCRIBED: Mapping[str, Callable[[KinetoRows, Event, Mapping[str, Any], str], _Described]] = {
+class _Describing(dict[str, _Describe]):
+    """Category -> what describes a range of it."""
+
+    def __init__(self, rows: KinetoRows) -> None:
+        super().__init__({category: MethodType(describe, rows) for category, describe in _DESCRIBED.items()})
+        self._rows = rows
+
+    def __missing__(self, category: str) -> _Describe:
+        made = self[category] = partial(self._rows.other, category)
+        return made
+
+
+_DESCRIBED: Mapping[str, Callable[[KinetoRows, Event, Mapping[str, Any]], _Described]] = {
     OPERATORS: KinetoRows._operator,
     ANNOTATIONS: KinetoRows._annotation,
     PYTHON: KinetoRows._python,
@@ -631,21 +671,26 @@ def _agent(number: int, device: Mapping[str, Any]) -> AgentInfo:
 
 def _externals(arguments: Sequence[Mapping[str, Any]]) -> list[int]:
     """Return the numbers of the operators that were running."""
-    numbers = [its.get("External id", its.get("external id", 0)) for its in arguments]
-    return [number if isinstance(number, int) else 0 for number in numbers]
+    numbers = [its["External id"] if "External id" in its else its.get("external id", 0) for its in arguments]
+    return numbers if set(map(type, numbers)) == {int} else [n if isinstance(n, int) else 0 for n in numbers]
 
 
 def _gpu_events(arguments: Sequence[Mapping[str, Any]]) -> Events:
     """Return the events of work of a GPU; arguments without a column are their JSON."""
-    extdata = [_json({name: its[name] for name in _left(tuple(its))}) for its in arguments]
+    extdata = [_json({name: its[name] for name in left}) if (left := _left(tuple(its))) else "{}" for its in arguments]
     stack = [its.get("correlation", 0) for its in arguments]
     return Events(stack_id=stack, correlation_id=_externals(arguments), extdata=extdata)
 
 
-@functools.lru_cache(1024)
+@lru_cache(1024)
 def _left(names: tuple[str, ...]) -> tuple[str, ...]:
     """Return the names of arguments that rows don't hold elsewhere."""
     return tuple(name for name in names if name not in _IN_COLUMNS)
+
+
+@lru_cache(1024)
+def _left_of_call(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name for name in names if name not in _IN_COLUMNS or name in _OF_CALLS)
 
 
 def _nanoseconds(microseconds: Sequence[Any]) -> Ints:
@@ -668,16 +713,22 @@ def _later(times: Ints, by: int | Ints) -> Ints:
     return later
 
 
-def _sizes(sizes: Any) -> Sequence[int]:
-    return sizes if isinstance(sizes, list) and len(sizes) == 3 else _NO_SIZES
+def _sizes(sizes: Any) -> tuple[int, ...]:
+    return tuple(sizes) if isinstance(sizes, list) and len(sizes) == 3 else _NO_SIZES
+
+
+@lru_cache(4096)
+def _launch_sizes(block: tuple[int, ...], grid: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the sizes of the blocks of a launch, and of the whole."""
+    return *block, *(of_block * blocks for of_block, blocks in zip(block, grid, strict=True))
 
 
 def _recorded(arguments: Mapping[str, Any]) -> _Recorded:
     """Return the arguments of an operator: type, name and text of each."""
     return [
         ("int" if isinstance(value, int) else "", name, _text(value))
-        for name, value in arguments.items()
-        if name not in _IN_COLUMNS
+        for name in _left(tuple(arguments))
+        for value in (arguments[name],)
     ]
 
 

@@ -43,6 +43,7 @@ HEAVY = {
     [  # what writes files remembers them by their hash
         (("convert", "-f", "pftrace", "-d", "out", "db0.db"), set[str]()),
         (("convert", "-f", "json", "-d", "out", "db0.db"), set[str]()),
+        (("convert", "-f", "otf2", "-d", "out", "db0.db"), {"_otf2", "rocpd.facts.short_names"}),
         (("convert", "-f", "csv", "--stats", "-d", "out", "db0.db"), set[str]()),
         (
             ("query", "select count(*) from kernels", "db0.db"),

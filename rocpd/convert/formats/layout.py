@@ -26,7 +26,6 @@ from rocpd.convert.model import RankEvents, Slices, Track, TrackKind
 from rocpd.convert.options import ConvertOptions
 from rocpd.facts.columns import as_text, distinct
 from rocpd.facts.regions import Steps
-from rocpd.facts.short_names import short_names
 from rocpd.federate.federation import Federation
 from rocpd.federate.run.rank_reader import STATEMENT_BYTES, RankReader
 from rocpd.schema.rules.categories import is_marker
@@ -182,6 +181,8 @@ WHERE id IN (SELECT kernel_id FROM rocpd_kernel_dispatch)"""
 
 def titles_of_job(session: Federation) -> dict[str, str]:
     """Return full name -> title for copies and for kernels that ran on any rank, where the title differs."""
+    from rocpd.facts.short_names import short_names  # OTF2 has no titles
+
     names = {name for _, of_rank in session.map_ranks(_kernel_names, brief_bytes=STATEMENT_BYTES) for name in of_rank}
     return _COPY_TITLES | {name: short for name, short in short_names(sorted(names)).items() if short != name}
 

@@ -215,10 +215,10 @@ class JsonEvents:
         """Take off the buffer as many events as one parse finds; none if their end is not clear yet."""
         places = [match.start() + 1 for match in _BETWEEN.finditer(self._buffer, max(0, len(self._buffer) - _LAST))]
         for place in places[: -_TRIED - 1 : -1]:
-            events = self._parsed(b"".join((b"[", memoryview(self._buffer)[:place], b"]")))
+            events: Sequence[Any] | None = self._parsed(b"".join((b"[", memoryview(self._buffer)[:place], b"]")))
             if events is not None:
                 self._buffer = self._buffer[place:].lstrip()[1:]
-                return list(events)
+                return events
         if places and len(self._buffer) > _MOST_UNPARSED:
             raise self._error(0)
         return []
@@ -279,10 +279,10 @@ class JsonEvents:
         self.facts |= {key: value for key, value in (facts or {}).items() if key != "traceEvents"}
 
     def _objects(self, events: Sequence[Any]) -> list[Event]:
-        objects = [event for event in events if isinstance(event, dict)]
-        if len(objects) < len(events):
-            self._tell("kind of entry in the list that is no event")
-        return objects
+        if set(map(type, events)) <= {dict}:
+            return list(events)
+        self._tell("kind of entry in the list that is no event")
+        return [event for event in events if isinstance(event, dict)]
 
     def _parsed(self, text: bytes) -> Any:
         """Return the value of a JSON text; None if it is malformed; invalid Unicode and NaN are repaired."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rocpd.base import amount, by_key, frozen
+from rocpd.base import amount, attributes, by_key, frozen
 from rocpd.base.texts import visible
 from rocpd.table import CONSOLE
 from rocpd.table.cell import one_line
@@ -65,8 +65,7 @@ class Advice:
                 "ranks": list(job.ranks),
                 "runs": job.runs,
                 "critical_rank": job.critical,
-                "step_ns": job.step_ns,
-                "has_steps": job.has_steps,
+                **attributes(job, "step_ns has_steps"),
             },
             "findings": [
                 {**_finding_fields(finding), "explains": [_finding_fields(other) for other in self.effects(finding)]}
@@ -281,25 +280,14 @@ VERSION = 1
 
 
 def _finding_fields(finding: Finding) -> dict[str, Any]:
-    start, end = finding.window or (None, None)
-    low, high = finding.gain_bounds or (None, None)
+    gain = dict(zip(("gain_low_percent", "gain_high_percent"), finding.gain_bounds or (None, None), strict=True))
+    window = dict(zip(("start_ns", "end_ns"), finding.window or (None, None), strict=True))
     return {
-        "rule": finding.rule,
-        "text": finding.text,
-        "confidence": finding.confidence.value,
-        "gain_percent": finding.gain_percent,
-        "gain_low_percent": low,
-        "gain_high_percent": high,
-        "regained_by": finding.regained_by,
-        "rank": finding.rank,
-        "agent": finding.agent,
-        "step": finding.step,
-        "start_ns": start,
-        "end_ns": end,
-        "evidence": dict(finding.evidence),
-        "shown_by": finding.shown_by,
-        "action": finding.action,
-        "reference": finding.reference,
+        **attributes(finding, "rule text confidence gain_percent"),
+        **gain,
+        **attributes(finding, "regained_by rank agent step"),
+        **window,
+        **attributes(finding, "evidence shown_by action reference"),
     }
 
 

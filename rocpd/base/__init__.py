@@ -266,6 +266,15 @@ def by_key(pairs: Iterable[tuple[_Key, _Item]]) -> dict[_Key, list[_Item]]:
     return groups
 
 
+def attributes(of: object, names: str) -> dict[str, Any]:
+    """Return attributes of an object, as a JSON document has them.
+
+    >>> attributes(slice(1, 5), "start stop")
+    {'start': 1, 'stop': 5}
+    """
+    return {name: getattr(of, name) for name in names.split()}
+
+
 def few(words: Sequence[object], most: int = 5, joined: str = ", ") -> str:
     """Return words as a list in text; of many words the first ones, and the number of the rest.
 

@@ -27,7 +27,7 @@ from typing import Any
 
 import orjson
 
-from rocpd.base import InputError, UsageError, few, frozen
+from rocpd.base import InputError, UsageError, attributes, few, frozen
 from rocpd.base.identity import blake2b
 from rocpd.base.leftovers import is_temporary
 from rocpd.base.output import complete_or_nothing
@@ -160,10 +160,7 @@ def _head(run: RunProfile) -> dict[str, Any]:
     return {
         "rocpd_history": VERSION,
         "run": identity_of(run),
-        "name": run.name,
-        "unit": run.unit,
-        "units": run.units,
-        "warm_up": run.warm_up,
+        **attributes(run, "name unit units warm_up"),
         "ranks": run.facts.ranks,
         "hosts": sorted({rank.host for rank in run.ranks if rank.host}),
         "config": _config(run),

@@ -14,7 +14,7 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import Any
 
-from rocpd.base import amount, by_key, frozen
+from rocpd.base import amount, attributes, by_key, frozen
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.identify import world_size
 from rocpd.federate.select.align import duration
@@ -90,19 +90,12 @@ class HangReport:
     def document(self) -> dict[str, Any]:
         """Return the answer for JSON; times are nanoseconds."""
         return {
-            "verdict": self.verdict.value,
-            "lines": list(self.lines),
-            "missing": list(self.missing),
+            **attributes(self, "verdict lines missing"),
             "waits": [
                 {
-                    "group": wait.group,
-                    "operation": wait.operation,
-                    "number": wait.number,
-                    "waited_ns": wait.waited_ns,
-                    "waiting": list(wait.waiting),
-                    "missing": list(wait.missing),
+                    **attributes(wait, "group operation number waited_ns waiting missing"),
                     "members_without_file": wait.unseen,
-                    "called": {name: list(ranks) for name, ranks in wait.differ.items()},
+                    "called": wait.differ,
                 }
                 for wait in self.waits
             ],
@@ -127,8 +120,7 @@ def _of_rank(rank: RankProgress) -> dict[str, Any]:
     ]
     calls = [{"tid": c.tid, "call": c.call, "since_ns": rank.since(c.since)} for c in rank.calls]
     at = rank.range
-    known = {"rank": rank.rank, "host": rank.host, "run": rank.run, "life": rank.life.value}
-    known |= {"silent_ns": rank.silent_ns, "lost_rows": rank.lost_rows, "calls": calls, "groups": groups}
+    known = {**attributes(rank, "rank host run life silent_ns lost_rows"), "calls": calls, "groups": groups}
     known["range"] = {"text": at.range, "since_ns": rank.since(at.range_since)} if at else None
     return known | {"last_collective": rank.last[0] if rank.last else None}
 

@@ -9,7 +9,7 @@ from dataclasses import field, replace
 from statistics import median
 from typing import Any
 
-from rocpd.base import Row, amount, by_key, frozen
+from rocpd.base import Row, amount, attributes, by_key, frozen
 from rocpd.facts.communication.collectives import listed
 from rocpd.table.human import Head, readable, spark, write_readable
 from rocpd.table.palette import Screen
@@ -173,26 +173,16 @@ class Glance:
         last = self.steps[-1] if self.steps else None
         return {
             "version": VERSION,
-            "at_s": self.at_s,
-            "state": self.state.value,
-            "job": self.job,
-            "runs": self.runs,
-            "looked_at": self.looked_at,
+            **attributes(self, "at_s state job runs looked_at"),
             "step": last and last.number,
             "step_ns": last and last.mean_ns,
             "usual_step_ns": self.usual_ns,
             "steps": [{"step": step.number, "mean_ns": step.mean_ns} for step in self.steps],
             "parts_percent": dict(self.parts),
             "ranks": [_rank_document(rank) for rank in self.ranks],
-            "findings": list(self.findings),
+            "findings": self.findings,
             "kernels": [dict(zip(("name", "calls", "total_ns", "percent"), row, strict=True)) for row in self.kernels],
-            "problems": list(self.problems),
-            "hangs": self.hangs,
-            "hang_s": self.hang_s,
-            "missing": list(self.missing),
-            "hang": list(self.hang),
-            "age_s": self.age_s,
-            "cpu_percent": self.cpu_percent,
+            **attributes(self, "problems hangs hang_s missing hang age_s cpu_percent"),
         }
 
     def line(self) -> str:
@@ -325,19 +315,11 @@ def _table(heads: Sequence[Head], rows: Sequence[Row], screen: Screen | None) ->
 
 def _rank_document(rank: RankNow) -> dict[str, Any]:
     return {
-        "rank": rank.rank,
-        "host": rank.host,
-        "file": rank.file,
-        "state": rank.state.value,
-        "silent_s": rank.silent_s,
-        "rows": rank.rows,
-        "step": rank.step,
+        **attributes(rank, "rank host file state silent_s rows step"),
         "parts_percent": dict(rank.parts),
-        "cost_ns": rank.cost_ns,
-        "cost_percent": rank.cost_percent,
+        **attributes(rank, "cost_ns cost_percent"),
         "mainly": rank.mainly or None,
-        "chance": rank.chance,
-        "memory_bytes": rank.memory_bytes,
+        **attributes(rank, "chance memory_bytes"),
         "sampled": {name: {"mean": mean, "unit": unit} for name, (mean, unit) in rank.sampled.items()},
         "problem": rank.problem or None,
     }

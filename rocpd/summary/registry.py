@@ -7,6 +7,8 @@ the file is loaded; the definitions of its tables are in the file.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import partial
 
 from rocpd.base import entries, frozen
 from rocpd.base.option import Option, options_of, typed
@@ -104,132 +106,123 @@ def _flame_graphs(home: str) -> tuple[TextForm, ...]:
     return tuple(TextForm(name, home.format(name), f".{name}{json}") for name, json in _FLAME_GRAPHS.items())
 
 
-def _totals(name: str, summary: str, recordable: Recordable | None = None) -> Analysis:
-    """Return the row of an analysis with a table of all events of a kind."""
-    return Analysis(f"rocpd.summary.kernels.totals:{name}", (name,), summary, recordable=recordable, is_total=True)
+_total = partial(Analysis, "kernels.totals", is_total=True)
+_of_kernels = partial(Analysis, recordable=Recordable.KERNELS)
+_of_copies = partial(Analysis, by=(By.RANK, By.HOST), recordable=Recordable.COPIES)
+_of_allocations = partial(Analysis, recordable=Recordable.ALLOCATIONS)
+_of_calls = partial(Analysis, recordable=Recordable.CALLS)
 
-
+_MARKED, _STEADY = ("step_marker",), ("step_marker", "everything")
+_GROUPED = (By.RANK, *GROUPS)
+_PLACED = (By.RANK, By.HOST, By.AGENT)
+_IN_PARTS = (*_GROUPED, By.AGENT, By.STEP, By.MARKER)
 _MATCHED = ("collectives", "stragglers", "waits")
 _COMPARED = ("imbalance", *_MATCHED)
 _EXPOSED = ("exposed-communication", "exposed-parts")  # part of the tables of ranks
+_OP_TRACE = "rocpd.summary.kernels.op_trace"
+
+
+def _with_home(row: Analysis) -> Analysis:
+    """Return a row with its home in full: without a function, that with the name of the first table."""
+    module, _, function = row.home.partition(":")
+    return replace(row, home=f"rocpd.summary.{module}:{function or row.tables[0].replace('-', '_')}")
+
 
 SUMMARIES: dict[str, Analysis] = {
-    analysis.tables[0]: analysis
-    for analysis in (
+    row.tables[0]: _with_home(row)
+    for row in (
         Analysis(
-            "rocpd.summary.time.overview:overview",
-            ("overview", "top-kernels", "top-steps"),
+            "time.overview",
+            (OVERVIEW, "top-kernels", "top-steps"),
             "what is wrong, what the time consists of, and what takes it",
             ("categories", "step_marker"),
             by=(),
         ),
         Analysis(
-            "rocpd.summary.time.trace:trace",
-            ("trace",),
-            "what the recording lacks, and so no analysis can see",
-            by=(),
-            in_overview=True,
+            "time.trace", ("trace",), "what the recording lacks, and so no analysis can see", by=(), in_overview=True
         ),
-        Analysis(
-            "rocpd.summary.kernels.totals:kernels",
+        _of_kernels(
+            "kernels.totals",
             ("kernels",),
             "time by kernel, with median, p95 and p99",
             ("step_marker", "each_agent"),
             by=DIVISIONS_OF_TIME,
-            recordable=Recordable.KERNELS,
             is_total=True,
             in_overview=True,
         ),
-        Analysis(
-            "rocpd.summary.kernels.totals:kernel_shapes",
-            ("kernel-shapes",),
-            "kernels by grid and work-group, and how much of a GPU these can fill",
-            recordable=Recordable.KERNELS,
+        _of_kernels(
+            "kernels.totals", ("kernel-shapes",), "kernels by grid and work-group, and how much of a GPU these can fill"
         ),
-        Analysis(
-            "rocpd.summary.time.gpu_time:copies",
+        _of_copies(
+            "time.gpu_time",
             ("copies",),
             "copies by direction: time, bytes, bandwidth",
-            ("step_marker",),
+            _MARKED,
             by=DIVISIONS_OF_TIME,
-            recordable=Recordable.COPIES,
             is_total=True,
         ),
-        Analysis(
-            "rocpd.summary.memory.copies:copy_rates",
+        _of_copies(
+            "memory.copies:copy_rates",
             ("copy-sizes", "copy-pairs", "slowest-copies"),
             "how fast copies are by size and between agents; the slowest",
-            ("step_marker", "everything", "top"),
-            by=(By.RANK, By.HOST),
-            recordable=Recordable.COPIES,
+            (*_STEADY, "top"),
         ),
-        Analysis(
-            "rocpd.summary.memory.copies:copy_calls",
-            ("copy-calls",),
-            "the calls that copy, and whether asynchronous ones wait",
-            ("step_marker", "everything"),
-            by=(By.RANK, By.HOST),
-            recordable=Recordable.COPIES,
+        _of_copies(
+            "memory.copies", ("copy-calls",), "the calls that copy, and whether asynchronous ones wait", _STEADY
         ),
-        _totals("allocations", "allocations and frees by operation and level", Recordable.ALLOCATIONS),
-        Analysis(
-            "rocpd.summary.memory.memory:memory",
+        _total(("allocations",), "allocations and frees by operation and level", recordable=Recordable.ALLOCATIONS),
+        _of_allocations(
+            "memory.memory",
             ("memory", "memory-curve"),
             "memory held: peak per agent, and its course over time",
             ("step_marker", "bins"),
             divided_by=By.AGENT,
-            recordable=Recordable.ALLOCATIONS,
             of_one_job=("memory-curve",),
         ),
-        Analysis(
-            "rocpd.summary.memory.memory:allocation_sites",
+        _of_allocations(
+            "memory.memory",
             ("allocation-sites", "memory-steps"),
             "who allocates, what steps leave behind, leak candidates",
-            ("step_marker",),
-            by=(By.RANK, By.HOST, By.AGENT),
-            recordable=Recordable.ALLOCATIONS,
+            _MARKED,
+            by=_PLACED,
             in_overview=True,
         ),
-        _totals("scratch", "scratch memory by operation", Recordable.SCRATCH),
-        _totals("api", "API calls by domain and function", Recordable.CALLS),
-        _totals("markers", "marker ranges by message", Recordable.STEPS),
-        _totals("domains", "time by domain: kernels, copies, HIP, HSA, RCCL …"),
-        Analysis(
-            "rocpd.summary.kernels.totals:categories",
+        _total(("scratch",), "scratch memory by operation", recordable=Recordable.SCRATCH),
+        _total(("api",), "API calls by domain and function", recordable=Recordable.CALLS),
+        _total(("markers",), "marker ranges by message", recordable=Recordable.STEPS),
+        _total(("domains",), "time by domain: kernels, copies, HIP, HSA, RCCL …"),
+        _of_kernels(
+            "kernels.totals",
             ("categories", "unmatched"),
             "kernels by what they do: GEMM, communication, attention …; names that no pattern knows",
             ("categories", "step_marker"),
             by=DIVISIONS_OF_TIME,
-            recordable=Recordable.KERNELS,
         ),
-        Analysis(
-            "rocpd.summary.time.gpu_time:gpu_time",
+        _of_kernels(
+            "time.gpu_time",
             ("gpu-time", "gaps", "largest-gaps", "overlap"),
             "busy and idle time of agents, gaps, overlap of compute, communication and copies",
-            ("categories", "top", "step_marker", "everything"),
+            ("categories", "top", *_STEADY),
             by=DIVISIONS_OF_TIME,
-            recordable=Recordable.KERNELS,
         ),
-        Analysis(
-            "rocpd.summary.time.gpu_time:budget",
+        _of_kernels(
+            "time.gpu_time",
             ("budget", "counted"),
             "what a step consists of: compute, exposed communication and copies, idle",
-            ("categories", "step_marker", "everything"),
-            by=(By.RANK, By.HOST, By.RUN, By.COMMAND, By.AGENT, By.STEP, By.MARKER),
-            recordable=Recordable.KERNELS,
+            ("categories", *_STEADY),
+            by=_IN_PARTS,
             in_overview=True,
         ),
-        Analysis(
-            "rocpd.summary.time.idle:idle",
+        _of_kernels(
+            "time.idle",
             ("idle", "idle-calls", "idle-stacks"),
             "why GPUs have nothing to do, by what their host does",
-            ("step_marker", "everything"),
-            by=(By.RANK, By.HOST, By.RUN, By.COMMAND, By.AGENT, By.STEP, By.MARKER),
-            recordable=Recordable.KERNELS,
+            _STEADY,
+            by=_IN_PARTS,
             in_overview=True,
         ),
-        Analysis(
-            "rocpd.summary.communication.ranks:ranks",
+        _of_kernels(
+            "communication.ranks",
             ("ranks", *_COMPARED, "causes", "communication", "transfers", *_EXPOSED, "steps", "phases", "heat"),
             "balance of ranks, who waits for whom in collectives, spread of steps, rank × time",
             ("categories", "step_marker", "bins", "everything"),
@@ -237,154 +230,138 @@ SUMMARIES: dict[str, Analysis] = {
             by_launch=_MATCHED,
             divided_by=By.RANK,
             compares=_COMPARED,
-            recordable=Recordable.KERNELS,
             of_one_job=(*_COMPARED, "causes", "communication", *_EXPOSED, "steps", "heat"),
             costly=("phases",),  # they match calls and operations once more
             in_overview=True,
         ),
-        Analysis(
-            "rocpd.summary.host.launch:launch",
+        _of_calls(
+            "host.launch",
             ("launch", "bottleneck", "queue-depth"),
             "delay from launch to start; how long GPUs wait for the CPU; how much waits on them",
             ("step_marker", "bins", "everything"),
             by=(*WHERE_IT_RAN, By.API),
-            recordable=Recordable.CALLS,
             of_one_job=("queue-depth",),
         ),
-        Analysis(
-            "rocpd.summary.host.calls:calls",
+        _of_calls(
+            "host.calls",
             ("calls",),
             "tree of regions per thread with CPU time and the GPU time that they launched",
             ("flat",),
             texts=_flame_graphs("rocpd.summary.host.calls:{}"),
-            recordable=Recordable.CALLS,
         ),
         Analysis(
-            "rocpd.summary.host.graphs:graphs",
+            "host.graphs",
             ("graphs", "graph-launches", "graph-kernels", "graph-captures", "captured-kernels"),
             "launches of graphs: cost on the CPU, time on the GPU; their kernels, and what was captured",
             by=(),
         ),
-        Analysis(
-            "rocpd.summary.host.calls:functions",
+        _of_calls(
+            "host.calls",
             ("functions",),
             "calls and ranges by name, with CPU and GPU time of their own and of what runs inside",
-            recordable=Recordable.CALLS,
             alias_of="calls --flat",
         ),
         Analysis(
-            "rocpd.summary.host.stacks:stacks",
+            "host.stacks",
             ("stacks", "stack-lines"),
             "functions and lines of recorded call stacks: calls, samples of threads, functions of Python",
             texts=_flame_graphs("rocpd.summary.host.calls:{}_stacks"),
-            by=(By.RANK, *GROUPS, *LAUNCHES),
+            by=(*_GROUPED, *LAUNCHES),
         ),
         Analysis(
-            "rocpd.summary.host.operators:operators",
+            "host.operators",
             ("operators", "operator-shapes", "operator-phases"),
             "operators of PyTorch by name, sizes of inputs and phase: calls, CPU and GPU time, rates from sizes",
-            by=(By.RANK, *GROUPS),
+            by=_GROUPED,
         ),
         Analysis(
-            "rocpd.summary.host.operators:autograd",
+            "host.operators",
             ("autograd", "autograd-pairs"),
             "kernels by operator of PyTorch and sizes of its inputs; forward and backward operators",
-            by=(By.RANK, *GROUPS),
+            by=_GROUPED,
         ),
+        Analysis("counters.counters", ("counters", "counters-wide"), "hardware counters per kernel"),
         Analysis(
-            "rocpd.summary.counters.counters:counters", ("counters", "counters-wide"), "hardware counters per kernel"
-        ),
-        Analysis(
-            "rocpd.summary.counters.counters:collected",
+            "counters.counters",
             ("collected", "passes", "to-collect"),
             "which counters were collected, in which passes, and what further ones are for",
             by=(),
         ),
         Analysis(
-            "rocpd.summary.counters.metrics:roofline",
+            "counters.metrics",
             ("roofline",),
             "how near kernels are to the highest rates of operations and memory",
             ("roofs",),
-            by=(By.RANK, By.HOST, By.AGENT),
+            by=_PLACED,
         ),
         Analysis(
-            "rocpd.summary.counters.metrics:derived",
+            "counters.metrics",
             ("derived", "derived-missing"),
             "counters that are derived from others, by the file's formulas or rocprofv3's",
-            by=(By.RANK, By.HOST, By.AGENT, By.DISPATCH),
+            by=(*_PLACED, By.DISPATCH),
         ),
         Analysis(
-            "rocpd.summary.counters.metrics:panels",
+            "counters.metrics",
             ("panels", *PANELS),
             "metrics of hardware counters: rates, use, occupancy, instructions, caches, memory",
             ("per", "amd_compatible"),
-            by=(By.RANK, By.HOST, By.AGENT, By.DISPATCH),
+            by=(*_PLACED, By.DISPATCH),
             costly=("panels", *PANELS),
         ),
         Analysis(
-            "rocpd.summary.counters.samples:samples",
+            "counters.samples",
             ("samples", "step-samples"),
             "sampled values: clocks, power, temperature, memory",
-            ("step_marker", "everything"),
+            _STEADY,
             by=(By.RANK, By.AGENT),
             recordable=Recordable.CLOCKS,
             costly=("step-samples",),
         ),
         Analysis(
-            "rocpd.summary.counters.samples:kernel_samples",
+            "counters.samples",
             ("kernel-samples",),
             "power, clocks and temperature while each kernel ran, and its energy",
-            ("step_marker", "everything"),
-            by=(By.RANK, By.HOST, By.AGENT),
+            _STEADY,
+            by=_PLACED,
         ),
         Analysis(
-            "rocpd.summary.inside:pc_samples",
+            "inside:pc_samples",
             ("hot-spots", "pc-lines", "pc-samples", "stall-reasons"),
             "where kernels spend their time inside: source lines, instructions, what waves wait for",
             texts=_flame_graphs("rocpd.summary.inside:{}"),
-            by=(By.RANK, *GROUPS, By.AGENT, By.DISPATCH),
+            by=(*_GROUPED, By.AGENT, By.DISPATCH),
         ),
         Analysis(
-            "rocpd.summary.inside:memory_access",
+            "inside",
             ("memory-access", "memory-pages", "memory-addresses"),
             "cache lines and banks that source lines use, as Omniprobe counts them, beside the time of kernels",
             by=(),
         ),
-        Analysis(
-            "rocpd.summary.inside:basic_blocks", ("basic-blocks",), "basic blocks, as Omniprobe measures them", by=()
-        ),
-        Analysis(
-            "rocpd.summary.kernels.op_trace:op_trace",
+        Analysis("inside", ("basic-blocks",), "basic blocks, as Omniprobe measures them", by=()),
+        _of_kernels(
+            "kernels.op_trace",
             ("op-trace",),
             "every GPU operation in order, with gaps",
             texts=(
-                TextForm("raptor", "rocpd.summary.kernels.op_trace:raptor", ".txt"),
-                TextForm("logduration", "rocpd.summary.kernels.op_trace:logduration", ".log"),
+                TextForm("raptor", f"{_OP_TRACE}:raptor", ".txt"),
+                TextForm("logduration", f"{_OP_TRACE}:logduration", ".log"),
             ),
             reads_late=True,
-            recordable=Recordable.KERNELS,
         ),
-        Analysis(
-            "rocpd.summary.kernels.variability:instances",
-            ("instances",),
-            "how the n-th run of a kernel differs between GPUs",
-            by=GROUPS,
-        ),
-        Analysis(
-            "rocpd.summary.kernels.totals:marker_kernels",
+        Analysis("kernels.variability", ("instances",), "how the n-th run of a kernel differs between GPUs", by=GROUPS),
+        _of_kernels(
+            "kernels.totals",
             ("marker-kernels",),
             "kernels by marker and agent",
-            ("step_marker",),
+            _MARKED,
             by=(),
-            recordable=Recordable.KERNELS,
             alias_of="kernels --by marker --each-agent",
         ),
-        Analysis(
-            "rocpd.summary.kernels.variability:variability",
+        _of_kernels(
+            "kernels.variability",
             ("variability", "variability-total", "durations"),
             "spread of each kernel, in the context of those before it; time above the fastest instance",
             ("categories", "sequence"),
-            recordable=Recordable.KERNELS,
         ),
     )
 }

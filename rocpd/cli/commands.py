@@ -126,9 +126,7 @@ def metavar_of(option: Option) -> str | None:
     """Return the placeholder that help shows for the value of an option; None without a value."""
     if option.metavar or option.kind is bool:
         return option.metavar or None
-    if issubclass(option.kind, StrEnum):
-        return "|".join(option.kind)
-    return _METAVARS.get(option.kind, "VALUE")
+    return "|".join(option.kind) if issubclass(option.kind, StrEnum) else _METAVARS.get(option.kind, "VALUE")
 
 
 def text_of(option: Option) -> str:
@@ -412,9 +410,7 @@ class Commands(TyperGroup):
 
     def get_command(self, ctx: Context, cmd_name: str) -> Command | None:
         """Return a command, or None for an unknown name."""
-        if cmd_name not in COMMANDS:
-            return None
-        return command_of(function_of(cmd_name), cmd_name)
+        return None if cmd_name not in COMMANDS else command_of(function_of(cmd_name), cmd_name)
 
     def resolve_command(self, ctx: Context, args: list[str]) -> tuple[str | None, Command | None, list[str]]:
         """Find the command of a command line; a path that is not a command is a job, for `summary`.

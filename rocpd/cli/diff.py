@@ -239,9 +239,7 @@ def _code(comparison: Comparison, gate: Gate) -> Exit:
         return Exit.GOOD
     if comparison.verdict is ChangeVerdict.SLOWER:
         return Exit.FAILED
-    if comparison.verdict is ChangeVerdict.UNCLEAR and not gate.allow_unclear:
-        return Exit.UNCLEAR
-    return Exit.GOOD
+    return Exit.UNCLEAR if comparison.verdict is ChangeVerdict.UNCLEAR and not gate.allow_unclear else Exit.GOOD
 
 
 def _write(comparison: Comparison, gate: Gate, output: TableOptions) -> None:

@@ -453,9 +453,7 @@ def mann_whitney(first: Sequence[float], second: Sequence[float]) -> float:
         return _exact_tail(round(u), n, m)
     ties = float((counts**3 - counts).sum())
     variance = n * m / 12 * ((n + m + 1) - ties / ((n + m) * (n + m - 1)))
-    if variance <= 0:
-        return 1.0
-    return min(1.0, 2 * _NORMAL.cdf(-(u - n * m / 2 - 0.5) / math.sqrt(variance)))
+    return 1.0 if variance <= 0 else min(1.0, 2 * _NORMAL.cdf(-(u - n * m / 2 - 0.5) / math.sqrt(variance)))
 
 
 def _exact_tail(u: int, n: int, m: int) -> float:

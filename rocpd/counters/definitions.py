@@ -220,6 +220,4 @@ def _bandwidth(name: str, given: Mapping[str, float], memory: Any) -> float | No
     channels = given.get("num_hbm_channels")
     if clock and channels:
         return float(clock) / 1000 * _CHANNEL_BYTES * channels
-    if clock and width and name in _TRANSFERS:
-        return float(width) / 8 * float(clock) / 1000 * _TRANSFERS[name]
-    return None
+    return float(width) / 8 * float(clock) / 1000 * _TRANSFERS[name] if clock and width and name in _TRANSFERS else None

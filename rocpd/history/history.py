@@ -684,9 +684,7 @@ def _is_asked(word: str, name: str) -> bool:
 
 
 def _word(metric: str) -> str:
-    if metric.startswith(KERNEL):
-        return kernel_name(metric.removeprefix(KERNEL)).short
-    return metric.removeprefix("part:")
+    return kernel_name(metric.removeprefix(KERNEL)).short if metric.startswith(KERNEL) else metric.removeprefix("part:")
 
 
 def _shown(metric: str) -> str:

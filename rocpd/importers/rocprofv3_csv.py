@@ -102,9 +102,7 @@ def _batches(path: Path, guid: str | None, lost: Counter[str]) -> Iterator[Colum
 def numbers(batch: Columns, name: str, default: Any = None) -> list[Any]:
     """Return a column as whole numbers; `default` where it is absent or a value is none."""
     texts = batch.get(name)
-    if texts is None:
-        return [default] * len(next(iter(batch.values())))
-    return [_number(text, default) for text in texts]
+    return [default] * len(next(iter(batch.values()))) if texts is None else [_number(text, default) for text in texts]
 
 
 def _number(text: str, default: Any) -> Any:
@@ -180,9 +178,7 @@ class CsvRows:
 
     def _agent(self, text: str) -> int | None:
         match = re.fullmatch(r"(?:(\w+) )?(\d+)", text.strip())
-        if not match:
-            return None
-        return self._by_type.get((match[1], int(match[2])), int(match[2]))
+        return self._by_type.get((match[1], int(match[2])), int(match[2])) if match else None
 
     def _common(
         self, batch: Columns, category: Sequence[str] | None = None, extdata: Sequence[str] | None = None

@@ -122,9 +122,7 @@ def cannot_index(rank: Rank) -> str:
         return "its writer was killed: only a recovered copy can be read"
     if has_open_journal(rank.opening.path):
         return "it is being written to"
-    if rank.window:
-        return "it holds the rows of a window"
-    return ""
+    return "it holds the rows of a window" if rank.window else ""
 
 
 def is_still(rank: Rank, state: str) -> bool:

@@ -120,9 +120,7 @@ class _Writing:
             if kind is np.ndarray and {(each.dtype, each.ndim) for each in values} == _OF_INTS:
                 lengths = np.array(list(map(len, values)), np.int64)
                 return ["arrays", self._column(lengths), self._column(np.concatenate(values))]
-        if kinds.issubset(_PLAIN):
-            return ["plain", list(values)]
-        return ["parts", [self.part(each) for each in values]]
+        return ["plain", list(values)] if kinds.issubset(_PLAIN) else ["parts", [self.part(each) for each in values]]
 
     def _column(self, values: Any) -> int:
         number = self._known.setdefault(id(values), len(self.columns))
@@ -138,9 +136,7 @@ def _fields(value: Any) -> Sequence[Any]:
         return tuple(value.parts())
     if isinstance(value, enum.Enum):
         return (value.value,)
-    if isinstance(value, tuple):
-        return value
-    return [getattr(value, each.name) for each in dataclasses.fields(value)]
+    return value if isinstance(value, tuple) else [getattr(value, each.name) for each in dataclasses.fields(value)]
 
 
 def _as_it_is(values: Any) -> tuple[list[Any], list[bytes]]:
@@ -172,9 +168,7 @@ def _above(values: Ints) -> tuple[Any, int] | None:
     base = (int(numbers.min()) if len(numbers) else 0) - 1
     span = (int(numbers.max()) if len(numbers) else 0) - base
     kind = next((kind for kind in _UNSIGNED if span <= np.iinfo(kind).max), None)
-    if kind is None or base < -(1 << 63):
-        return None
-    return np.where(known, values - base, 0).astype(kind), base
+    return None if kind is None or base < -(1 << 63) else (np.where(known, values - base, 0).astype(kind), base)
 
 
 def _in_planes(values: Any) -> list[bytes]:

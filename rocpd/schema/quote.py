@@ -18,6 +18,4 @@ def quote_text(value: str | None) -> str:
     >>> quote_text("it's")
     "'it''s'"
     """
-    if value is None:
-        return "NULL"
-    return "'" + value.replace("\0", "").replace("'", "''") + "'"
+    return "NULL" if value is None else "'" + value.replace("\0", "").replace("'", "''") + "'"

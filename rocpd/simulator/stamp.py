@@ -297,9 +297,7 @@ def _counters_of(row: object) -> Sequence[int]:
     """Return the numbers of the counters with a value in a row."""
     if isinstance(row, Dispatch):
         return row.counters
-    if isinstance(row, Sample) and row.track != samples.MARK:
-        return (len(samples.HARDWARE) + row.track,)
-    return ()
+    return (len(samples.HARDWARE) + row.track,) if isinstance(row, Sample) and row.track != samples.MARK else ()
 
 
 def _kinds(t: Template, ids: Identity) -> tuple[Batch, ...]:

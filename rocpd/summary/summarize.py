@@ -102,9 +102,7 @@ def summarize(
 
 def fields_of(version: AmdVersion) -> tuple[Field, ...]:
     """Return the columns of every table with the heads of a version."""
-    if version is AmdVersion.V2025:
-        return FIELDS
-    return tuple(replace(field, name=field.name.title()) for field in FIELDS)
+    return FIELDS if version is AmdVersion.V2025 else tuple(replace(field, name=field.name.title()) for field in FIELDS)
 
 
 def _chosen(domains: Iterable[str], categories: Iterable[str], note: Callable[[str], None]) -> set[str]:

@@ -29,9 +29,7 @@ def one_line(value: Any) -> str:
     """
     if value is None:
         return NULL
-    if isinstance(value, str):
-        return visible(value)
-    return str(plain(value))
+    return visible(value) if isinstance(value, str) else str(plain(value))
 
 
 def shorten(text: str, width: int) -> str:

@@ -60,9 +60,7 @@ def all_numbers(values: Iterable[Any]) -> bool:
 
 def _readable(value: Any) -> str:
     """Return a value for a terminal: reals get four decimals, so that eyes can compare them."""
-    if isinstance(value, float) and 0.001 <= abs(value) < 1e15:
-        return f"{value:.4f}"
-    return one_line(value)
+    return f"{value:.4f}" if isinstance(value, float) and 0.001 <= abs(value) < 1e15 else one_line(value)
 
 
 def write_plain(
@@ -385,9 +383,7 @@ def scale_of(most: float, unit: str) -> tuple[str, float]:
 
 def _scaled(value: float, scale: Sequence[tuple[str, float]]) -> str:
     name, size = next((known for known in scale if abs(value) / known[1] < 999.5), scale[-1])
-    if size == 1 and float(value).is_integer():
-        return f"{int(value)} {name}"
-    return f"{_three(value / size)} {name}"
+    return f"{int(value)} {name}" if size == 1 and float(value).is_integer() else f"{_three(value / size)} {name}"
 
 
 def _three(value: float) -> str:

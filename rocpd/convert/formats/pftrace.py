@@ -385,9 +385,7 @@ def _value(annotation: Annotation, rows: Ints) -> list[pb.Part]:
     values = annotation.values[rows]
     if annotation.text:
         return pb.numbers(17, values.astype(np.int64, copy=False) + 1)
-    if values.dtype == np.float64:
-        return pb.fixed(5, values)
-    return pb.numbers(4, values.astype(np.int64, copy=False))
+    return pb.fixed(5, values) if values.dtype == np.float64 else pb.numbers(4, values.astype(np.int64, copy=False))
 
 
 def _take(column: Ragged, rows: Ints) -> list[Ints]:

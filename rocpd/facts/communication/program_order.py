@@ -28,9 +28,7 @@ def sends(group: Group) -> bool | None:
     """
     if is_known(group):
         return False
-    if len(group) > 2:
-        return any(_send(group[0], other) for other in group[1:])
-    return _send(*group)
+    return any(_send(group[0], other) for other in group[1:]) if len(group) > 2 else _send(*group)
 
 
 def _send(member: Channel, partner: Channel) -> bool | None:

@@ -148,9 +148,7 @@ def opening_of(path: Path, busy_ms: int = Limits.busy_ms) -> Opening:
     real = _real(path)
     journal, wal, shm = (Path(real + ending) for ending in JOURNALS)
     if _is_hot_journal(journal):
-        if _has_writer(path):
-            return _read_only(path, busy_ms)
-        return _recovered_copy(path, journal)
+        return _read_only(path, busy_ms) if _has_writer(path) else _recovered_copy(path, journal)
     if header[19] == 2:
         if not _size(wal):
             _check_last_page(path, header)

@@ -308,9 +308,7 @@ class _Split:
             return exp.Paren(this=self._over_gathered(self._tree.expressions[index].this))
         if isinstance(node, exp.Star):
             raise Unfaithful("* beside aggregates")
-        if isinstance(node, exp.Window):
-            return self._window(node)
-        return self._copy(node, skip=())
+        return self._window(node) if isinstance(node, exp.Window) else self._copy(node, skip=())
 
     def _copy(self, node: exp.Expr, skip: tuple[str, ...]) -> exp.Expr:
         copied = node.copy()

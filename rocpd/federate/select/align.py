@@ -60,9 +60,7 @@ class Shift:
         """Return times of the clock as times of the common line [ns]; they stay in order."""
         if self.jump:
             time = time - (time >= self.since) * self.jump
-        if not self.drift:
-            return time + self.offset
-        return time + self.offset + self._drifted(time, self.drift)
+        return time + self.offset + self._drifted(time, self.drift) if self.drift else time + self.offset
 
     def to_clock(self, time: Time) -> Time:
         """Return times of the common line as times of the clock [ns]; for a single time the earliest not before it.

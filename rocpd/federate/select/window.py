@@ -420,9 +420,7 @@ def parse_point(point: str | int, trace: tuple[int, int]) -> int:
     ns = round(number * _NS[match["unit"] or "ns"])
     if match["sign"] == "-":
         return trace[1] + ns
-    if match["sign"] == "+" or match["unit"]:
-        return trace[0] + ns
-    return ns
+    return trace[0] + ns if match["sign"] == "+" or match["unit"] else ns
 
 
 def _is_as_recorded(point: str | int) -> bool:

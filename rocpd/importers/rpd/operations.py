@@ -541,9 +541,7 @@ def _direction(operation: str, kind: object) -> str:
     if ends := re.search(r"(Host|Device|Peer)To(Host|Device|Peer)", operation):
         source, to = (end.upper().replace("PEER", "DEVICE") for end in ends.groups())
         return f"MEMORY_COPY_{source}_TO_{to}"
-    if isinstance(kind, int) and 0 <= kind < len(_KINDS):
-        return f"MEMORY_COPY_{_KINDS[kind]}"
-    return "MEMORY_COPY"
+    return f"MEMORY_COPY_{_KINDS[kind]}" if isinstance(kind, int) and 0 <= kind < len(_KINDS) else "MEMORY_COPY"
 
 
 @functools.lru_cache(maxsize=4096)

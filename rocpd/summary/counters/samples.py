@@ -116,9 +116,7 @@ def spearman(first: Floats, second: Floats) -> float | None:
     (-0.949, None)
     """
     ranks = [_ranks(values) for values in (first, second)]
-    if any(len(set(each.tolist())) < 2 for each in ranks):
-        return None
-    return float(np.corrcoef(ranks[0], ranks[1])[0, 1])
+    return None if any(len(set(each.tolist())) < 2 for each in ranks) else float(np.corrcoef(ranks[0], ranks[1])[0, 1])
 
 
 def _ranks(values: Floats) -> Floats:

@@ -260,9 +260,7 @@ def _links(ops: Ops, dispatches: Ops, regions: RankRegions, names: Names) -> dic
 
 
 def _communicators(reader: RankReader, ops: Ops, rows: Ints) -> _Count:
-    if not len(rows):
-        return _some(0, 0)
-    return _some(len(rows) - with_communicator(reader, ops.row[rows]), len(rows))
+    return _some(len(rows) - with_communicator(reader, ops.row[rows]), len(rows)) if len(rows) else _some(0, 0)
 
 
 def _lost(reader: RankReader, events: int) -> dict[str, _Count]:

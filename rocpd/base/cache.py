@@ -220,7 +220,6 @@ def _most_bytes() -> int:
         UsageError: the variable holds no size.
     """
     text = os.environ.get("ROCPD_CACHE_SIZE") or _USUAL_SIZE
-    match = re.fullmatch(r"(\d{1,9})([KMGT]?)(?:i?B)?", text.strip().upper())
-    if not match:
+    if not (match := re.fullmatch(r"(\d{1,9})([KMGT]?)(?:i?B)?", text.strip().upper())):
         raise UsageError(f"ROCPD_CACHE_SIZE={text}: not a size", "such as 500M or 20G")
     return int(match[1]) * _UNITS[match[2]]

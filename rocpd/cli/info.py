@@ -87,8 +87,7 @@ def info(job: JobChoice, asked: InfoOptions, output: TableOptions) -> None:
 
 def _show(name: str, columns: Sequence[str], rows: Iterator[Row], out: TextIO) -> None:
     """Write a section; a screen that is too narrow for all columns gets the most important ones."""
-    screen = screen_of(out)
-    if screen is None:
+    if (screen := screen_of(out)) is None:
         tables.write_rows(columns, rows, out)
     elif name == InfoSection.JOB:
         out.writelines(line for fact, value in rows for line in _fact(fact, value, screen))

@@ -261,8 +261,7 @@ def _without(unit: str, long: Sequence[int]) -> str:
 
 def _apart(base: RunProfile, new: RunProfile, options: DiffOptions) -> str:
     """Return the units in which ranks are far apart but alike in others, and by how much, in words; empty: none."""
-    apart = steps_apart(base.samples[STEP], new.samples[STEP], options)
-    if not apart:
+    if not (apart := steps_apart(base.samples[STEP], new.samples[STEP], options)):
         return ""
     pairs = list(zip(base.samples[STEP], new.samples[STEP], strict=True))
     by = median(after - before for before, after in map(pairs.__getitem__, apart))

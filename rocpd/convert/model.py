@@ -70,8 +70,7 @@ class Tracks:
 
     def index(self, key: Hashable, track: Track) -> int:
         """Return the index of the track known as `key`; adds `track` if there is none yet."""
-        index = self._known.get(key)
-        if index is None:
+        if (index := self._known.get(key)) is None:
             index = self._known[key] = len(self.all)
             self.all.append(track if track.lane else replace(track, base=index))
         return index

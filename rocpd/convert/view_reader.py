@@ -264,8 +264,7 @@ class ViewReader:
 
         A column of whole numbers that holds other values comes as texts, unless values are looked up by it.
         """
-        parts = list(self._pieces(self._read))
-        if not parts:
+        if not (parts := list(self._pieces(self._read))):
             return None
         values = _joined([values for _, values in parts])
         keys = {_source(column) for column in self._read if column.lookup}

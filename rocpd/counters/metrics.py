@@ -84,8 +84,7 @@ class Calculator:
     def __init__(
         self, measured: Measured, hardware: Hardware, chosen: Ints, per: Per = Per.KERNEL, is_amds: bool = False
     ) -> None:
-        known = hardware.architecture
-        if known is None:
+        if (known := hardware.architecture) is None:
             raise ValueError(f"nobody says what counters of {hardware.name} mean")
         self.architecture, self.constants = known, hardware.constants
         self._measured, self._chosen, self._is_amds = measured, chosen, is_amds
@@ -385,8 +384,7 @@ class DerivedCalculator:
         """Return a constant of the GPU, or a counter with a column for each instance."""
         if name not in sources:
             return self._hardware.constants[name]
-        counted = _find(sources[name], name)
-        if counted is None:
+        if (counted := _find(sources[name], name)) is None:
             raise formula.MissingError(name)
         counter, reduction = counted
         instances = counter.instances(self._measured.count)

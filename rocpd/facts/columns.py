@@ -276,8 +276,7 @@ class TextCodes(Generic[Text]):
 
     def code(self, text: Text) -> int:
         """Return the number of a text; a new text gets the next number."""
-        code = self._codes.get(text)
-        if code is None:
+        if (code := self._codes.get(text)) is None:
             code = self._codes[text] = len(self.texts)
             self.texts.append(text)
         return code

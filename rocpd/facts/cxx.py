@@ -112,8 +112,7 @@ def _unmangled(name: str) -> str:
     while position < len(name):
         if opened[-1] == "L" and (value := _VALUE.match(name, position)):
             text, position = f"{text}={value[1]}", value.end() - 1
-        token = _TOKEN.match(name, position)
-        if token is None:
+        if (token := _TOKEN.match(name, position)) is None:
             break
         position = token.end()
         if length := token["length"]:

@@ -529,8 +529,7 @@ def frame_of(text: str) -> StackFrame:
     >>> frame_of("nn.Module: Linear_0")
     StackFrame(function='nn.Module: Linear_0', file=None, line=None)
     """
-    match = _PYTHON.fullmatch(text)
-    if match is None:
+    if (match := _PYTHON.fullmatch(text)) is None:
         text = _AROUND.sub("", text)
         match = _NATIVE.fullmatch(text)
     if match is None:
@@ -641,8 +640,7 @@ def _with_stacks(
     for batch in batches(reading.reader, Select(statement(select), numbers, texts=("call_stack",), base=base)):
         read.append(batch.numbers)
         for text in batch.texts[0]:
-            path = known.get(text)
-            if path is None:
+            if (path := known.get(text)) is None:
                 path = known[text] = frames_of(text) or ("?",)
             paths.append(path)
     return [np.concatenate(column) for column in zip(*read, strict=True)], paths

@@ -161,8 +161,7 @@ class _Rule:
 
     def apply(self, text: str) -> tuple[str, str] | None:
         """Return short name and family, None where the rule does not match the name."""
-        match = re.search(self.match, text)
-        if match is None:
+        if (match := re.search(self.match, text)) is None:
             return None
         fields: dict[str, str] = {str(number): group or "" for number, group in enumerate(match.groups(), 1)}
         for field, patterns in self.find.items():

@@ -213,8 +213,7 @@ class Spread:
         if not len(values):
             return ()
         logs = np.log(np.maximum(values, 1))
-        span = float(logs[-1] - logs[0])
-        if not span:
+        if not (span := float(logs[-1] - logs[0])):
             return (int(counts.sum()),)
         at = np.minimum((logs - logs[0]) / span * bins, bins - 1).astype(np.int64)
         return tuple(np.bincount(at, counts, bins).astype(np.int64).tolist())

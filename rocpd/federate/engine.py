@@ -280,10 +280,8 @@ class Run:
 
     def _scattered(self, step: Scatter, progress: Progress | None, *, exact: bool) -> Iterator[list[Row]]:
         question = RankQuestion(step, self.bindings, tuple(map(self._rows_of, step.reads)))
-        if self.index:
-            rows = self.index.rows(question, self.shares, insists=self.insists)
-            if rows is not None:
-                return rows
+        if self.index and (rows := self.index.rows(question, self.shares, insists=self.insists)) is not None:
+            return rows
         index = self.index if self.files.executor.is_remote else None
         return self.files.executor.rows(
             Request(question, exact, self.files.limits.chunk_rows, index), self.shares, progress

@@ -225,8 +225,7 @@ class Federation:
         unwindowed = self._with(self.job, self.selection.with_window(None))
         if not window:
             return unwindowed
-        line = self.job.time_line
-        if line is None:
+        if (line := self.job.time_line) is None:
             raise RocpdError("no events, so there is no time line to take a window of")
         if window.ways & {"times", "kernels"}:
             self._note_alignment()

@@ -199,8 +199,7 @@ class Job:
         equally many dispatches, and collect different counters. Values of all passes belong together; all other rows
         are there once for each pass, and count once. Reads nothing where no command ran twice.
         """
-        groups = _candidates(self.ranks)
-        if not groups:
+        if not (groups := _candidates(self.ranks)):
             return ()
         part = self.of_ranks(tuple(self.rank_of[number] for group in groups for number in group), keep_alignment=False)
         runs = {rank.number: run for rank, run in part.map_ranks(_counted, brief_bytes=STATEMENT_BYTES)}

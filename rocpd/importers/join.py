@@ -432,8 +432,7 @@ class _Copy:
         return new
 
     def _string(self, text: str) -> int:
-        number = self._strings.get(text)
-        if number is None:
+        if (number := self._strings.get(text)) is None:
             number = self._strings[text] = max(self._strings.values(), default=0) + 1
             self._insert("string", ("id", "string"), [(number, text)])
         return number

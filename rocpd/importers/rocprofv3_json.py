@@ -69,8 +69,7 @@ class RocprofRows:
 
     def add(self, kind: str, records: Sequence[Record]) -> None:
         """Write some records of a kind, as the file names it; those without a place in a rocpd file are counted."""
-        write = _WRITERS.get(kind)
-        if write is None:
+        if (write := _WRITERS.get(kind)) is None:
             self._lost[f"records of {kind}"] += len(records)
         elif records:
             self._has_dispatches |= kind == "kernel_dispatch"

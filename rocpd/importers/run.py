@@ -96,8 +96,7 @@ def import_traces(  # noqa: PLR0913 (keywords)
     evidence = Evidence(paths)
     try:
         with folder_complete_or_nothing(Path(folder), force) as temporary:
-            tasks = list(_tasks(paths, temporary, skip_bad, note))
-            if not tasks:
+            if not (tasks := list(_tasks(paths, temporary, skip_bad, note))):
                 raise InputError("nothing to import", _kinds())
             answers = list(import_all(tasks, jobs, on_progress))
             good = good_ones(zip((task.path for task in tasks), answers, strict=True), skip_bad, note)

@@ -102,8 +102,7 @@ def copy_direction(kind: str) -> tuple[str, bool | None, bool | None]:
     >>> copy_direction("Memcpy")
     ('MEMORY_COPY', None, None)
     """
-    match = re.search(r"\b([HDAP])(?:\w*-)?to-?([HDAP])", kind)
-    if not match:
+    if not (match := re.search(r"\b([HDAP])(?:\w*-)?to-?([HDAP])", kind)):
         return "MEMORY_COPY", None, None
     (source, from_host), (target, to_host) = (_COPIES[letter] for letter in match.groups())
     return f"MEMORY_COPY_{source}_TO_{target}", from_host, to_host
@@ -145,8 +144,7 @@ def write_arguments(
 ) -> None:
     """Write the arguments of each of some events, with positions from `first` on."""
     of_events = list(arguments)
-    flat = list(itertools.chain.from_iterable(of_events))
-    if flat:
+    if flat := list(itertools.chain.from_iterable(of_events)):
         kind, name, value = zip(*flat, strict=True)
         counts = list(map(len, of_events))
         position = list(itertools.chain.from_iterable(range(first, first + count) for count in counts))
@@ -205,8 +203,7 @@ class CounterTracks:
 
     def add(self, name: str, agent: int | None, unit: str, time: int, value: float) -> None:
         """Add a value [unit] at a time [ns]; `agent` None: of no agent."""
-        known = self._known.get((name, agent))
-        if known is None:
+        if (known := self._known.get((name, agent))) is None:
             target = None if agent is None else "GPU" if agent else "CPU"
             info = CounterInfo(agent_id=agent, target_arch=target, name=name, units=unit, value_type="ABS")
             known = self._known[name, agent] = self._trace.register(info), self._trace.register(TrackInfo(name=name))
@@ -243,8 +240,7 @@ def arguments_of(text: str) -> Sequence[Argument] | None:
     ([('int', 'count', '3')], None)
     """
     if text.startswith("{"):
-        content = json_object(text)
-        if content is None:
+        if (content := json_object(text)) is None:
             return None
         values = ((name, v if isinstance(v, str) else json.dumps(v)) for name, v in content.items())
         return [(_kind(value), name, value) for name, value in values]

@@ -112,8 +112,7 @@ class Index:
                 self._stats[path] = stat_of(path)
                 if why_not := cannot_index(rank):
                     return f"{path.name}: {why_not}"
-                entry = cache.entry(state_of(rank))
-                if entry is None:
+                if (entry := cache.entry(state_of(rank))) is None:
                     return f"{path.name}: no index of it as it is now"
                 self._entries[rank.number] = entry
         except (InputError, OutputError, OSError) as error:

@@ -128,8 +128,7 @@ class _Plan:
         """Whether each SELECT of the plan reads its rows in the stored order of the view."""
         loops: dict[int, list[str]] = {}
         for line in plan:
-            inner = _INNER.fullmatch(line.detail)
-            if inner:
+            if inner := _INNER.fullmatch(line.detail):
                 self._subqueries.update(filter(None, inner.groups()))
             elif not _NO_CHANGE.fullmatch(line.detail):
                 loops.setdefault(line.parent, []).append(line.detail)
@@ -156,8 +155,7 @@ class _Plan:
         """Whether a loop outside the loop of the first table meets at most one row, so that it has no order."""
         if self._order.has_choices or not loop.startswith("SEARCH "):
             return False
-        unique = _UNIQUE.search(loop)
-        if unique is None:
+        if (unique := _UNIQUE.search(loop)) is None:
             return f"{_ROWID}rowid=?)" in loop
         columns = list(self._database.connection.execute("SELECT 1 FROM pragma_index_info(?)", (unique[1],)))
         return len(columns) == unique[2].count("=?")

@@ -254,8 +254,7 @@ def condition_of(text: str, columns: Mapping[str, Typed]) -> str:
 def _checked(tree: exp.Expr) -> exp.Select:
     if not isinstance(tree, exp.Select):
         raise Unfaithful("a compound")
-    unknown = parts_of(tree) - _CLAUSES
-    if unknown:
+    if unknown := parts_of(tree) - _CLAUSES:
         raise Unfaithful(f"a clause {min(unknown).rstrip('_').upper()}")
     return tree
 
@@ -357,8 +356,7 @@ class _Select:
         """Return the expression of a term of GROUP BY or ORDER BY, which may be a number or name of a result column."""
         if prefers_columns and isinstance(term, exp.Column) and self._sources.owner(term) is not None:
             return term
-        index = output_index(term, self._tree)
-        if index is None:
+        if (index := output_index(term, self._tree)) is None:
             return term
         if any(item.is_star for item in self._tree.expressions) or not 0 <= index < len(self._tree.expressions):
             raise Unfaithful("a result column by its number")
@@ -368,8 +366,7 @@ class _Select:
     def _limit(self) -> str:
         texts = []
         for key in ("limit", "offset"):
-            clause = self._tree.args.get(key)
-            if clause:
+            if clause := self._tree.args.get(key):
                 count = self._expressions.value(clause.expression).literal
                 if not isinstance(count, int) or count < 0:
                     raise Unfaithful(f"{key.upper()} of anything but a number")
@@ -404,8 +401,7 @@ class _Select:
 
     def _find_column(self, column: exp.Column) -> Typed:
         name = column.name.lower()
-        owner = self._sources.owner(column)
-        if owner is not None:
+        if (owner := self._sources.owner(column)) is not None:
             return self._sources.by_alias[owner].columns[name]
         if not column.table and name in self._aliases:
             return self._expressions.value(self._aliases[name])

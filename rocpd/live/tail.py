@@ -510,8 +510,7 @@ class TailedFile:
 
     def notice(self) -> None:
         """Note whether the file was written to since the last look; `poll` reads the rows."""
-        signature = self._marks()
-        if signature is None:
+        if (signature := self._marks()) is None:
             self.problem = "it is gone"
         elif signature != self._noticed:
             self._noticed, self.grown_at, self.has_grown = signature, time.time(), True

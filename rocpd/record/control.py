@@ -105,8 +105,7 @@ def _first_line(link: socket.socket, deadline: float) -> bytes:
     answer = b""
     while b"\n" not in answer and len(answer) <= _LONGEST:
         link.settimeout(max(deadline - time.monotonic(), 0.001))
-        piece = link.recv(_LONGEST)
-        if not piece:
+        if not (piece := link.recv(_LONGEST)):
             break
         answer += piece
     return answer.partition(b"\n")[0] if len(answer) <= _LONGEST else b""

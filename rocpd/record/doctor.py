@@ -106,8 +106,7 @@ def _stacks() -> Check:
 def _sdk(environ: Mapping[str, str]) -> Check:
     if environ.get("ROCPD_ROCM") == "0":
         return Check("GPU work", State.MISSING, "ROCPD_ROCM=0 turns it off", "unset ROCPD_ROCM")
-    path = library.find_rocm(library.SDK, environ)
-    if path is None:
+    if (path := library.find_rocm(library.SDK, environ)) is None:
         fix = "install ROCm 7 or newer; elsewhere than in /opt/rocm: set ROCM_PATH or LD_LIBRARY_PATH"
         return Check("GPU work", State.MISSING, "no rocprofiler-sdk", fix)
     words = f"rocprofiler-sdk {library.version_of(path) or 'of unknown version'}, {_shown(path.parent)}"
@@ -147,8 +146,7 @@ def _group(path: Path) -> str:
 
 
 def _smi(environ: Mapping[str, str]) -> Check:
-    path = library.find_rocm(library.SMI, environ)
-    if path is None:
+    if (path := library.find_rocm(library.SMI, environ)) is None:
         return Check("SMI", State.MISSING, "no libamd_smi: --smi has nothing to read", "install amd-smi-lib of ROCm")
     return Check("SMI", State.OK, f"libamd_smi {library.version_of(path)}, {_shown(path.parent)}")
 

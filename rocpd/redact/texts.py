@@ -308,8 +308,7 @@ class Redactor:
 
     def document(self, text: str) -> str:
         """Return a JSON document with redacted strings; other text is redacted as by `text`."""
-        content = json_value(text)
-        if content is None:
+        if (content := json_value(text)) is None:
             return self.text(text)
         changed = self._value(content)
         return text if changed == content else json.dumps(changed, ensure_ascii=False)
@@ -342,8 +341,7 @@ class Redactor:
 
     def environment(self, text: str) -> str:
         """Return the JSON of a process's environment with the variables that may stay."""
-        content = json_object(text)
-        if content is None:
+        if (content := json_object(text)) is None:
             return "{}"
         if Clue.VARIABLE in self.keep:
             return self.document(text)

@@ -352,8 +352,7 @@ def _text_of(folder: str, name: str) -> str:
 def _view_tables(lines: Iterable[str], select: str) -> Iterable[ViewTable]:
     used = columns_used(select)
     for line in lines:
-        match = _VIEW_TABLE.match(line)
-        if not match:
+        if not (match := _VIEW_TABLE.match(line)):
             raise ValueError(f'not `LEFT JOIN "rocpd_…{{{{uuid}}}}" ALIAS ON …`, in one line: {line.strip()}')
         alias, condition = match["alias"], match["condition"] or ""
         key = re.fullmatch(rf"{alias}\.id = (\w+\.\w+)", condition)
@@ -366,8 +365,7 @@ def _view_columns(lines: Iterable[str], tables: Sequence[ViewTable], named: Mapp
     for line in lines:
         if line.strip() == RANK_HOST_OF_V:
             continue
-        match = _VIEW_COLUMN.match(line)
-        if not match:
+        if not (match := _VIEW_COLUMN.match(line)):
             raise ValueError(f'not `EXPRESSION AS "column", -- meaning [unit] {{kind}}`, in one line: {line.strip()}')
         said = read_comment(match["comment"])
         alias, column = bare_column(match["expression"]) or ("", "")

@@ -139,8 +139,7 @@ def _members(layout: Layout, kind: GroupKind) -> Ints:
     grid = np.arange(layout.ranks, dtype=np.int64).reshape(layout.pp, layout.dp, layout.tp)
     if kind is GroupKind.EXPERT:
         grid, kind = grid.reshape(-1, layout.ep, layout.tp), GroupKind.DATA
-    axis = {GroupKind.PIPELINE: 0, GroupKind.DATA: 1, GroupKind.TENSOR: 2}.get(kind)
-    if axis is None:
+    if (axis := {GroupKind.PIPELINE: 0, GroupKind.DATA: 1, GroupKind.TENSOR: 2}.get(kind)) is None:
         return grid.reshape(1, -1)
     members = np.moveaxis(grid, axis, -1).reshape(-1, grid.shape[axis])
     return members[np.argsort(members[:, 0], kind="stable")]

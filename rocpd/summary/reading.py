@@ -154,8 +154,7 @@ class Reading:
 
     def origin(self) -> int:
         """Return the start of the aligned time line [ns]; times in tables count from there."""
-        time_range = self.session.time_range
-        if time_range is None:
+        if (time_range := self.session.time_range) is None:
             raise RocpdError("no events with valid timestamps", "`rocpd info` shows what the inputs hold")
         return time_range[0]
 
@@ -399,8 +398,7 @@ def planned(names: Iterable[str]) -> dict[str, frozenset[str]]:
     wanted: dict[str, frozenset[str]] = {}
     for name in names:
         analyses = registry.SUMMARIES if name in registry.TABLES else registry.known_analyses()
-        analysis = registry.tables_of(analyses).get(name)
-        if analysis is None:
+        if (analysis := registry.tables_of(analyses).get(name)) is None:
             hint = entries.near(name, registry.tables_of(analyses), "`rocpd summary --list` shows all")
             raise UsageError(f"no summary is called {name}", hint)
         tables = frozenset(analyses[analysis].tables if name == analysis else (name,))

@@ -143,8 +143,7 @@ def find_format(
     known = known_table_formats()
     if name.lower() == CONSOLE:
         return None
-    form = known.get(name.lower())
-    if form is None:
+    if (form := known.get(name.lower())) is None:
         names = [*format_names(of_analyses=of_analyses), *further]
         raise UsageError(f"{option} {name}: unknown", entries.near(name, names, f"one of {', '.join(names)}"))
     if form.is_columnar and not of_analyses:

@@ -390,8 +390,7 @@ def _text(events: RankEvents, annotation: Annotation, row: int) -> str:
 
 def _linked(rank: OpenRank, batch: int, row: int) -> Iterator[tuple[int, int, int]]:
     """Yield start, batch and row of the slices that flows link to a slice: its launching call, or work of a call."""
-    flows = rank.events.slices[batch].flows
-    if flows is None:
+    if (flows := rank.events.slices[batch].flows) is None:
         return
     wanted = flows.values[flows.first[row] : flows.first[row + 1]][:_MOST_LINKS]
     for other in (1, 2) if batch == 0 else (0,):

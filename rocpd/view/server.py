@@ -262,8 +262,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def ui_file(self, name: str) -> None:
         """Send a file of the copy of Perfetto's user interface."""
-        file = self.server.ui.file(name)
-        if file:
+        if file := self.server.ui.file(name):
             self._send(HTTPStatus.OK, *file, headers=HEADERS_OF_UI)
         else:
             self._fail(HTTPStatus.NOT_FOUND, "no such file")

@@ -238,8 +238,7 @@ def _lower(case: Case, clocks: Sequence[Row]) -> Iterator[Finding]:
 def _slowing(case: Case, clocks: Sequence[Row]) -> Iterator[Finding]:
     """Yield the GPU whose kernels lose most while its clock is lower."""
     slower = [row for row in clocks if row["rho"] < case.limits["most_rho"] and row["max"] > 0]
-    worst = max(slower, key=_lost, default=None)
-    if worst is None:
+    if (worst := max(slower, key=_lost, default=None)) is None:
         return
     units = worst["units"] or "MHz"
     text = (

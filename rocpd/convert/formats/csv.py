@@ -659,8 +659,7 @@ def _agent_value(described: dict[str, Any], row: dict[str, Any], column: str) ->
         of = described.get(name[:-2])
         return of.get(name[-1]) if isinstance(of, dict) else None
     value = described.get(name)
-    number = packed_number(name, value)
-    if number is not None:
+    if (number := packed_number(name, value)) is not None:
         return number
     return row[_OF_ROW[name]] if value is None and name in _OF_ROW else value
 

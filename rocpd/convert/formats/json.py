@@ -122,8 +122,7 @@ class _Lines:
 
     def _flows(self, slices: Slices, rows: Ints, starts: Sequence[str]) -> list[str]:
         """Return both ends of flows; each binds to the slice that starts at its time on its track."""
-        flows = slices.flows
-        if flows is None:
+        if (flows := slices.flows) is None:
             return []
         calls = slices is self._events.slices[0]
         lines = []

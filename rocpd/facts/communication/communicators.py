@@ -302,8 +302,7 @@ def _threads(
     for event, tid, start, end, text in regions:
         arguments = of_calls.get(event, nothing)
         name = arguments.get("function") or as_text(text) or ""
-        calls = known.get((name, id(arguments)))
-        if calls is None:
+        if (calls := known.get((name, id(arguments)))) is None:
             calls = known[name, id(arguments)] = (RcclCall(name, arguments),) if _FUNCTION.match(name) else ()
         if calls and isinstance(start, int) and isinstance(end, int):
             thread = number(tid)

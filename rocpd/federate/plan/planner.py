@@ -204,8 +204,7 @@ class Lowering:
     def _ctes(self, tree: exp.Select, outer_ctes: Mapping[str, Lowered]) -> dict[str, Lowered]:
         """Remove the WITH of a SELECT; return its CTEs and the outer ones."""
         ctes = dict(outer_ctes)
-        clause = tree.args.get("with_")
-        if clause is None:
+        if (clause := tree.args.get("with_")) is None:
             return ctes
         if clause.args.get("recursive"):
             raise Unfaithful("a recursive WITH")
@@ -218,8 +217,7 @@ class Lowering:
 
     def _sources(self, tree: exp.Select, ctes: Mapping[str, Lowered], reads: set[str]) -> list[Source]:
         """Replace each source in the FROM by one that every rank or the gathering database can select from."""
-        clause = tree.args.get("from_")
-        if clause is None:
+        if (clause := tree.args.get("from_")) is None:
             raise Unfaithful("no FROM")
         sources = [self._source(clause.this, ctes, reads)]
         for join in tree.args.get("joins") or []:

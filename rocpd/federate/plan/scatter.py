@@ -298,8 +298,7 @@ class _Split:
         filtered = node.this if isinstance(node, exp.Filter) else node
         if is_aggregate(filtered):
             return exp.Column(this=exp.Identifier(this=self._aggregate(node)))
-        grouped = self._grouped(node)
-        if grouped:
+        if grouped := self._grouped(node):
             return exp.column(grouped)
         if isinstance(node, exp.Column):
             index = output_index(node, self._tree)
@@ -349,8 +348,7 @@ class _Split:
     def _merge(self, node: exp.Expr) -> str:
         """Add the partial values of an aggregate; return the expression that merges them."""
         call = node.this if isinstance(node, exp.Filter) else node
-        distinct = call.find(exp.Distinct)
-        if distinct:
+        if distinct := call.find(exp.Distinct):
             return self._merge_distinct(node, distinct)
         if any(is_aggregate(inner) for inner in call.walk() if inner is not call):
             raise Unfaithful("an aggregate of an aggregate")

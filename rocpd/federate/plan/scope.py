@@ -76,8 +76,7 @@ class Scope:
             name = column.name.lower()
             if isinstance(column.this, exp.Star) or (not column.table and name in self.aliases):
                 continue
-            source = self.source(column)
-            if source is None:
+            if (source := self.source(column)) is None:
                 raise Unfaithful(f"no column {column.name}, or several")
             if name in untyped and not source.sharded:
                 raise Unfaithful(f"{column.name}, a column outside the contract, is compared after gathering")

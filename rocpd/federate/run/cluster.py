@@ -266,8 +266,7 @@ def _short(host: str) -> str:
 def _rows(request: Request, shares: Sequence[Share]) -> bytes:
     """On a worker: run a statement in some shares, unless an index answers for all shares."""
     stopped = _cancelled()
-    rows = request.from_index(shares)
-    if rows is not None:
+    if (rows := request.from_index(shares)) is not None:
         return pickle.dumps(rows)
     rows = []
     for share in shares:

@@ -245,8 +245,7 @@ class _KeptAlone:
     facts: FactsOfRank
 
     def known(self, fact: Fact) -> Any:
-        value = self.facts.known(fact)
-        if value is None:
+        if (value := self.facts.known(fact)) is None:
             raise _NotKeptError
         return value
 

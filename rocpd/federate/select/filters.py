@@ -95,8 +95,7 @@ def split_list(text: str) -> tuple[str, ...]:
 
 def _named(text: str, option: str, example: str) -> tuple[str, ...]:
     """Split a text at commas; refuse one without words."""
-    words = split_list(text)
-    if not words:
+    if not (words := split_list(text)):
         raise UsageError(f"{option}: empty", f"such as {example}")
     return words
 
@@ -199,8 +198,7 @@ def _agent_ids(reader: RankReader, text: str) -> list[int]:
     ids: list[int] = []
     agents = reader.rows(_AGENTS)
     for word in _named(text, "--agent", "4, or GPU-0"):
-        match = re.fullmatch(_AGENT, word)
-        if not match:
+        if not (match := re.fullmatch(_AGENT, word)):
             raise UsageError(f"--agent {word}: not an agent", "an id such as 4, or GPU-0")
         kind, number = (match[1] or "agent").upper(), int(match[2])
         if kind == "AGENT":

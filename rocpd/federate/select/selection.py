@@ -185,8 +185,7 @@ def _with_times(tables: RankTables) -> list[str]:
 
 def _spans(part: Part, counting: Counting) -> str:
     """Return the condition on events with start and end; empty where all lie in the part."""
-    starts = _within('"start"', part)
-    if not starts:
+    if not (starts := _within('"start"', part)):
         return ""
     # An event without length has only one time, its start.
     if counting is Counting.INSIDE:

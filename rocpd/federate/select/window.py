@@ -329,8 +329,7 @@ def resolve(window: Window, trace: WholeTrace) -> Cut | None:
             the start.
         RocpdError: the window lies outside the trace.
     """
-    parts = _parts(*_sides(window, trace), trace.line)
-    if parts is None:
+    if (parts := _parts(*_sides(window, trace), trace.line)) is None:
         return None
     if not (window.launched or window.step is not None):
         return Cut(parts, window.counting)
@@ -409,8 +408,7 @@ def parse_point(point: str | int, trace: tuple[int, int]) -> int:
     Raises:
         UsageError: the point has none of the known forms.
     """
-    match = re.fullmatch(_POINT, str(point).strip())
-    if not match:
+    if not (match := re.fullmatch(_POINT, str(point).strip())):
         raise UsageError(f"{point}: not a time", f"give times {_FORMS}")
     number = _number(match)
     if match["unit"] == "%":

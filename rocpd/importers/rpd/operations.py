@@ -320,8 +320,7 @@ def write_monitors(
         ):
             rows = []
             for kind, monitor, start, end, text in batch:
-                value = _real(text)
-                if value is None:
+                if (value := _real(text)) is None:
                     lose("values of monitors that are no numbers", 1)
                     continue
                 rows.append((*registered(kind, device, monitor), start, f'{{"end": {json.dumps(end)}}}', value))

@@ -142,8 +142,7 @@ class TraceWriter:
         return replace(rows, columns=columns)
 
     def _event_ids(self, rows: Batch, count: int) -> Sequence[Any]:
-        events = rows.events()
-        if events is None:
+        if (events := rows.events()) is None:
             return values_of(plain(rows.event), count)
         filled = _filled(events)
         count_rows({"rows": range(count), **filled}, f"events of {type(rows).__name__}")

@@ -476,8 +476,7 @@ def _times(counted: Measured) -> _Times:
 
 def _to_collect(covered: _Covered) -> Iterator[Row]:
     for kind in sorted({kind for _, kind in covered}):
-        known = architecture(kind)
-        if known is None:
+        if (known := architecture(kind)) is None:
             continue
         names = {counter for counter, other in covered if other == kind}
         for panel in PANELS:

@@ -176,16 +176,14 @@ def _pairs(operators: TorchOperators, below: dict[int, int]) -> _Work:
     """
     sides: tuple[dict[int, int], dict[int, int]] = ({}, {})
     for row in np.lexsort((-operators.end, operators.start)).tolist():
-        number = operators.sequence[row]
-        if number is not None:
+        if (number := operators.sequence[row]) is not None:
             side = sides[is_backward(operators.names[row])]
             before = side.setdefault(number, row)
             if side is sides[False] and operators.start[row] >= operators.end[before]:
                 side[number] = row
     pairs: _Work = {}
     for number, backward in sides[True].items():
-        forward = sides[False].get(number)
-        if forward is not None:
+        if (forward := sides[False].get(number)) is not None:
             names: _Kind = operators.names[forward], operators.names[backward]
             merge(pairs, {names: Sums((1, below.get(forward, 0), below.get(backward, 0)))})
     return pairs

@@ -339,8 +339,7 @@ def instances(reading: Reading) -> Tables:
     """
     yield (answers := reading.each(_read_runs, _RUNS))
     missing = "kernel ran on two GPUs"
-    rows = list(rows_of(added(answers, missing), _run_rows))
-    if not rows:
+    if not (rows := list(rows_of(added(answers, missing), _run_rows))):
         raise nothing(missing)
     yield reading.summary(TABLES["instances"], rows)
 

@@ -155,12 +155,8 @@ def write_symbols(trace: TraceWriter, ids: Identity, kernels: Iterable[Kernel]) 
 
 def _code_object(ids: Identity, number: int) -> infos.CodeObjectInfo:
     base, size = _LOAD_BASE + number * _LOAD_STRIDE, 0x9000 * number
-    load: dict[str, Any] = {
-        "uri": _URIS[number].format(pid=ids.pid),
-        "load_base": base,
-        "load_size": size,
-        "load_delta": base,
-    }
+    load: dict[str, Any] = {"uri": _URIS[number].format(pid=ids.pid)}
+    load |= {"load_base": base, "load_size": size, "load_delta": base}
     in_file = number == _LIBRARY
     described = {"size": 88, "code_object_id": number, "agent_id": {"handle": hardware.agent_handle(ids.gpu)}, **load}
     memory = {"memory_base": 664204288 + number * 65536, "memory_size": size - 4248}

@@ -534,14 +534,8 @@ def _keep_regions(template: Template, there: Sequence[int]) -> Template:
         return [replace(row, launcher=numbers.get(row.launcher, -1)) for row in rows]
 
     regions = [template.regions[n] for n in there]
-    return replace(
-        template,
-        regions=[replace(region, parent=around(region.parent)) for region in regions],
-        dispatches=launched(template.dispatches),
-        copies=launched(template.copies),
-        allocations=launched(template.allocations),
-        graphs=launched(template.graphs),
-    )
+    work = {name: launched(getattr(template, name)) for name in ("dispatches", "copies", "allocations", "graphs")}
+    return replace(template, regions=[replace(region, parent=around(region.parent)) for region in regions], **work)
 
 
 def _without_size(region: HostRegion) -> HostRegion:

@@ -79,37 +79,13 @@ class TableFormat:
 
 
 TABLE_FORMATS: Mapping[str, TableFormat] = {
-    entry.name: entry
-    for entry in (
-        TableFormat("csv", "comma-separated values", "rocpd.table.csv:write_csv", ".csv"),
-        TableFormat(
-            "json",
-            "an array of objects, one row a line",
-            "rocpd.table.json:write_json",
-            ".json",
-            page="rocpd.table.json:write_json_page",
-            is_document=True,
-        ),
-        TableFormat(
-            "md",
-            "a Markdown table",
-            "rocpd.table.markdown:write_markdown",
-            ".md",
-            page="rocpd.table.markdown:write_markdown_page",
-            is_page=True,
-        ),
-        TableFormat(
-            "html",
-            "a page that stands alone",
-            "rocpd.table.html:write_html",
-            ".html",
-            page="rocpd.table.html:write_html_page",
-            is_page=True,
-            is_document=True,
-        ),
-        TableFormat(
-            "parquet", "typed columns with units", "rocpd.table.parquet:write_parquet", ".parquet", is_columnar=True
-        ),
+    name: TableFormat(name, doc, f"rocpd.table.{home}:write_{home}", f".{name}", page, *kind)
+    for name, home, doc, page, kind in (
+        ("csv", "csv", "comma-separated values", "", ()),
+        ("json", "json", "an array of objects, one row a line", "rocpd.table.json:write_json_page", (False, True)),
+        ("md", "markdown", "a Markdown table", "rocpd.table.markdown:write_markdown_page", (True,)),
+        ("html", "html", "a page that stands alone", "rocpd.table.html:write_html_page", (True, True)),
+        ("parquet", "parquet", "typed columns with units", "", (False, False, True)),
     )
 }
 """The formats of this package, in the order in which help shows them."""

@@ -46,7 +46,7 @@ from rocpd.schema.rules.kernel_categories import Categories, is_communication, l
 from rocpd.schema.rules.kernel_names import names_of_kernels
 from rocpd.schema.rules.steps import is_step
 from rocpd.summary.communication.exposed import TABLES as EXPOSED
-from rocpd.summary.communication.exposed import RankExposed, exposed_communication
+from rocpd.summary.communication.exposed import exposed_communication
 from rocpd.summary.communication.slow import slow_collectives
 from rocpd.summary.communication.verdict import Judgement, Periods, judge, periods, replays_of
 from rocpd.summary.communication.waiting import Waiting
@@ -531,15 +531,12 @@ def communication(
     findings = (*matched.judgement.findings, *slow, *_of_startup(matched, startup))
     if channels and not waiting.listed:
         session.note("no collective that two ranks took part in")
-    exposed = _exposed(ranks, matched) if any(map(reading.wants, EXPOSED)) else ()
+    exposed: Iterable[Summary] = ()
+    if any(map(reading.wants, EXPOSED)):
+        pieces = ((rank.channels, rank.exposed) for rank in ranks.values() if rank.exposed)
+        exposed = exposed_communication(pieces, matched.groups, waits_of(matched.groups, matched.pairs, matched.clocks))
     tables = (*_tables(by, channels, waiting, matched, findings), *exposed)
     return CommunicationTables(matched.judgement, findings, tables)
-
-
-def _exposed(ranks: Mapping[int, RankCommunication], matched: MatchedCommunication) -> Iterator[Summary]:
-    waits = waits_of(matched.groups, matched.pairs, matched.clocks)
-    of_ranks = (RankExposed(rank.channels, rank.exposed) for rank in ranks.values() if rank.exposed)
-    yield from exposed_communication(of_ranks, matched.groups, waits)
 
 
 def _tables(

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -56,23 +55,12 @@ TABLES = by_name(
 )
 
 
-class RankExposed(NamedTuple):
-    """The exposed communication of a rank: its channels, and the pieces of time in which their kernels are exposed."""
-
-    channels: Sequence[Channel]
-    pieces: ExposedPieces
+_Moved = tuple[str | None, int | None, int | None, str | None]  # operation, bytes, ranks, name
 
 
-class _Moved(NamedTuple):
-    """The data that kernels move: the first columns of the table."""
-
-    operation: str | None
-    bytes: int | None
-    ranks: int | None
-    name: str | None
-
-
-def exposed_communication(ranks: Iterable[RankExposed], groups: Iterable[Group], waits: Waits) -> Iterator[Summary]:
+def exposed_communication(
+    ranks: Iterable[tuple[Sequence[Channel], ExposedPieces]], groups: Iterable[Group], waits: Waits
+) -> Iterator[Summary]:
     """Yield the tables, if any communication is exposed in the time that counts.
 
     Args:
@@ -82,12 +70,12 @@ def exposed_communication(ranks: Iterable[RankExposed], groups: Iterable[Group],
     """
     sizes = {id(member): group[0].size or len(group) for group in groups for member in group}
     sums: dict[_Moved, Sums] = {}
-    for rank in ranks:
-        waiting, unmatched = waited(rank.pieces, rank.channels, waits)
-        length = rank.pieces.end - rank.pieces.start
+    for channels, pieces in ranks:
+        waiting, unmatched = waited(pieces, channels, waits)
+        length = pieces.end - pieces.start
         times = np.stack([length, waiting, length - waiting - unmatched, unmatched])
-        for channel in rank.channels:
-            for moved, of_moved in _of_channel(channel, sizes.get(id(channel)), rank.pieces.row, times):
+        for channel in channels:
+            for moved, of_moved in _of_channel(channel, sizes.get(id(channel)), pieces.row, times):
                 merge(sums, {moved: of_moved})
     in_all: int = sum(times[1] for times in sums.values())
     if in_all:
@@ -112,7 +100,7 @@ def _of_channel(channel: Channel, size: int | None, row: Ints, times: Ints) -> I
         if transfer and transfer.operation != BARRIER:
             operation, volume = transfer.shown, transfer.volume(size or 1) or None
         kernels = len(distinct(row[of_transfer]))
-        yield _Moved(operation, volume, size, channel.shown), Sums((kernels, *times[:, of_transfer].sum(1).tolist()))
+        yield (operation, volume, size, channel.shown), Sums((kernels, *times[:, of_transfer].sum(1).tolist()))
 
 
 def _split(shares: Sequence[float], most: str) -> Finding:

@@ -121,8 +121,7 @@ class Session(Federation):
         target = destination(os.fspath(path), Path(), endings_of([chosen]))
         if without_effect := check_options([chosen], options):
             self.note(f"without effect on {chosen.name}: {', '.join(without_effect)}")
-        fields = fields_of(ConvertOptions, chosen.values(options))
-        outputs = ConvertOptions.at(target, force, **fields)
+        outputs = ConvertOptions.at(target, force, **fields_of(ConvertOptions, chosen.values(options)))
         return chosen.write(self.in_rows, outputs, on_progress)
 
     def calculated(self) -> Mapping[str, Load]:

@@ -349,8 +349,7 @@ class Hangs(Asking):
 def _plain_table(name: str, rows: Sequence[Mapping[str, Any]]) -> Document:
     """Return a table of documents, with the fields that are no documents themselves."""
     columns = [key for key in rows[0] if key != "groups"]
-    cells = [[_cell(row[key]) for key in columns] for row in rows]
-    return rows_of(columns, cells, name)
+    return rows_of(columns, [[_cell(row[key]) for key in columns] for row in rows], name)
 
 
 def _cell(value: Any) -> Any:

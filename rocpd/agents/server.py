@@ -265,8 +265,7 @@ def _verdict(session: Session) -> str:
 
 def _report(session: Session) -> str:
     with tempfile.TemporaryDirectory(prefix="rocpd-report-") as folder:
-        path = session.report(Path(folder) / "report.md")
-        return visible_lines(path.read_text(encoding="utf-8"))
+        return visible_lines(session.report(Path(folder) / "report.md").read_text(encoding="utf-8"))
 
 
 RESOURCES: dict[str, tuple[str, Callable[[Session], str]]] = {

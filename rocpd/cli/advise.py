@@ -95,8 +95,7 @@ def _write_rules(name: str | None, output: TableOptions) -> None:
 def _kinds(verb: str) -> list[str]:
     from rocpd.replay.changes import KINDS, Verb
 
-    named = KINDS[Verb(verb)]
-    return [f"{kind}:" if name and name[0] != "[" else kind for kind, name in named.items()]
+    return [f"{kind}:" if name and name[0] != "[" else kind for kind, name in KINDS[Verb(verb)].items()]
 
 
 @frozen
@@ -216,8 +215,7 @@ def report(job: JobChoice, chosen: ReportChoice, asked: Asked) -> None:
         paths = _seen_from(chosen.path.parent, job.paths)
         read = " ".join(map(shlex.quote, job.paths)) or inputs_of(session)
         words = " ".join([read, *(["--skip-bad"] if job.skip_bad else []), *_words(job)])
-        python = _python(paths, job)
-        options = ReportOptions(chosen.sections, given, words, python, chosen.plots, base)
+        options = ReportOptions(chosen.sections, given, words, _python(paths, job), chosen.plots, base)
         write(session, chosen.path, options, chosen.force, bar)
     report_written(chosen.path)
     if chosen.plots:

@@ -272,8 +272,7 @@ def _is_given(context: typer.Context, option: Option) -> bool:
 
 
 def _made(kind: type, values: Mapping[str, Any]) -> object:
-    options = options_of(kind)
-    return kind(**{o.name: tuple(values[o.name]) if o.several else values[o.name] for o in options})
+    return kind(**{o.name: tuple(values[o.name]) if o.several else values[o.name] for o in options_of(kind)})
 
 
 def _parameter(option: Option) -> inspect.Parameter:

@@ -380,8 +380,7 @@ class HistoryChoice(Execution, TableOptions, DiffOptions, AskedOfHistory, AddOpt
         self.check()
         job = whole(Inputs(skip_bad=self.skip_bad), self)
         with progress("history", "") as report:
-            in_turn = InTurn(report, jobs_among(runs))
-            return Comparing(self, job.open_side, in_turn, on_note=note).runs(runs)
+            return Comparing(self, job.open_side, InTurn(report, jobs_among(runs)), on_note=note).runs(runs)
 
     def history(self) -> JobHistory:
         """Open the history."""
@@ -448,8 +447,7 @@ def _check(asked: HistoryChoice) -> int:
 
     runs = asked.runs()
     job_history = history_of(asked.store, runs[0], HistoryOptions(asked.job, by=asked.by))
-    comparison = job_history.against(runs, asked)
-    return show(comparison, Gate(asked.allow_unclear, format=asked.format), asked)
+    return show(job_history.against(runs, asked), Gate(asked.allow_unclear, format=asked.format), asked)
 
 
 def _show_history(asked: HistoryChoice) -> int:

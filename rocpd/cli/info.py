@@ -180,5 +180,4 @@ def _columns(name: str) -> list[tuple[str, str, str]]:
         near = [relations[each] for each in entries.closest(wanted, relations)]
         hint = f"did you mean {' or '.join(near)}?" if near else "`rocpd schema` lists them"
         raise UsageError(f"{name}: no table or view of that name", hint)
-    described = table(base).columns
-    return [(c.name, c.unit, c.doc + (f" (since {c.since})" if c.since else "")) for c in described]
+    return [(c.name, c.unit, c.doc + (f" (since {c.since})" if c.since else "")) for c in table(base).columns]

@@ -46,8 +46,7 @@ def mcp(inputs: Inputs, asked: McpOptions) -> None:
         raise UsageError("mcp: name the files that may be read", "rocpd mcp job/")
     with connect(inputs.paths, skip_bad=inputs.skip_bad, on_note=note):
         pass  # report inputs that can't be opened before a program asks
-    job = ViewedJob(tuple(inputs.paths), inputs.skip_bad)
-    answering = Answering(job, asked.seconds, asked.history)
+    answering = Answering(ViewedJob(tuple(inputs.paths), inputs.skip_bad), asked.seconds, asked.history)
     try:
         with until_ctrl_c():
             if asked.http:

@@ -185,8 +185,7 @@ def run_analyses(session: Session, names: Sequence[str], options: Options) -> tu
     from rocpd.summary.reading import planned
 
     plan = planned(names)
-    answered = _tables(session, plan, options)
-    return answered, [table for wanted in plan.values() for table in sorted(wanted)]
+    return _tables(session, plan, options), [table for wanted in plan.values() for table in sorted(wanted)]
 
 
 def _tables(session: Session, plan: Mapping[str, frozenset[str]], options: Options) -> Iterator[Summary]:

@@ -322,8 +322,7 @@ MARKER_SOURCES = ("regions", "sample_regions")
 def marker_items() -> tuple[ViewColumn, ...]:
     """Return the columns of the view `markers`: those of `regions`, with the message as name."""
     known = {item.name: item for item in view_of("regions").columns}
-    name = replace(known["name"], lookup=None)
-    known |= {"name": name, "function": replace(known["name"], name="function")}
+    known |= {"name": replace(known["name"], lookup=None), "function": replace(known["name"], name="function")}
     return tuple(replace(known[column.name], doc=column.doc, unit=column.unit) for column in view_of("markers").columns)
 
 

@@ -288,8 +288,7 @@ def read_recording(reading: RankReading) -> tuple[Ops, OperationNames, RankRegio
     A recording is judged by everything that the rank recorded.
     """
     whole, kernels = reading.whole(), OperationNames()
-    ops = read_ops(whole, kernels, stacks=True)
-    return ops, kernels, *read_regions(whole), sum(whole.left_out.values())
+    return read_ops(whole, kernels, stacks=True), kernels, *read_regions(whole), sum(whole.left_out.values())
 
 
 _MARKERS = Fact("markers", 1, (Piece,))
@@ -304,8 +303,7 @@ def read_markers(reader: RankReader) -> Piece:
 def _read(reading: RankReading, select: str) -> tuple[RankRegions, list[str | None], int]:
     """Return regions, the names of their numbers, and the number of regions with invalid timestamps."""
     names = Names()
-    selected = columns(reading.reader, "rocpd_region", select, _COLUMNS)
-    stack, start, end, row, thread, name, category = selected
+    stack, start, end, row, thread, name, category = columns(reading.reader, "rocpd_region", select, _COLUMNS)
     valid = valid_times(start, end)
     if not valid.all() or reading.reader.selects("rocpd_region"):
         # The launching region may be left out: then no other region counts as launching in its place.

@@ -243,8 +243,7 @@ def counts_of(spreads: Iterable[Spread]) -> list[tuple[int, ...]]:
 
 def spreads_by_group(durations: Ints, first: Ints) -> list[Spread]:
     """Return the distributions of groups of events; arguments as for `moments_by_group`."""
-    edges = [*first.tolist(), len(durations)]
-    groups = [durations[low:high] for low, high in pairwise(edges)]
+    groups = [durations[low:high] for low, high in pairwise([*first.tolist(), len(durations)])]
     if int(durations.min(initial=0)) >= 0:
         return [Spread.of(group) for group in groups]
     return [Spread.of(group[group >= 0], len(group)) for group in groups]
@@ -278,8 +277,7 @@ def moments_by_group(durations: Ints, first: Ints) -> list[Moments]:
 
 def total(values: Ints) -> int:
     """Return the sum of whole numbers from 0, without overflow: a damaged end makes a duration of 292 years."""
-    most = int(values.max(initial=0))
-    return int(values.sum()) if most * len(values) <= _MOST else sum(values.tolist())
+    return int(values.sum()) if int(values.max(initial=0)) * len(values) <= _MOST else sum(values.tolist())
 
 
 def _sums(values: Ints, counts: Ints) -> tuple[int, int]:

@@ -100,8 +100,7 @@ def _agents_of(ranks: _Ranks) -> list[Agents]:
             key = (rank.hostname, kind, name, product)
             if key not in most or number > most[key][0]:
                 most[key] = number, rank, first
-    keys = sorted(most, key=lambda key: tuple(map(str, key)))
-    return [_agents(session, key, *most[key]) for key in keys]
+    return [_agents(session, key, *most[key]) for key in sorted(most, key=lambda key: tuple(map(str, key)))]
 
 
 def _agents(session: Federation, key: Row, number: int, rank: Rank, first: int) -> Agents:

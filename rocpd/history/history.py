@@ -534,8 +534,7 @@ class JobHistory:
     @cached_property
     def _database(self) -> apsw.Connection:
         connection = apsw.Connection(":memory:")
-        labels = _table_of_labels(self.entries)
-        for table in (self.changes(), self.runs(), self.series(), self.noise(), labels):
+        for table in (self.changes(), self.runs(), self.series(), self.noise(), _table_of_labels(self.entries)):
             name = table.name.replace("-", "_").removeprefix("history_")
             columns = ", ".join(f'"{column}"' for column in table.columns)
             connection.execute(f"CREATE TABLE {name}({columns})")

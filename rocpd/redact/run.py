@@ -252,8 +252,7 @@ def survey(
     for kind in (Clue.HOST, Clue.MACHINE):
         pseudonyms.in_order(kind, [text for text, of in known.items() if of is kind])
     guids = sorted({rank.guid for rank in session.ranks})
-    fresh = sorted(str(uuid.uuid4()) for _ in guids)
-    return known, dict(zip(guids, fresh, strict=True))
+    return known, dict(zip(guids, sorted(str(uuid.uuid4()) for _ in guids), strict=True))
 
 
 def kernels_and_markers(session: Federation, pseudonyms: Pseudonyms, keep: Collection[str]) -> dict[str, str]:

@@ -48,8 +48,7 @@ def allowed() -> Allowed:
     text = (files("rocpd.redact") / "data" / "strict.toml").read_text(encoding="utf-8")
     table: dict[str, list[str]] = tomllib.loads(text)
     expressions = {name: tuple(map(re.compile, table.pop(name))) for name in ("names", "instructions")}
-    words = {name: frozenset(texts) for name, texts in table.items()}
-    given: dict[str, Any] = {**expressions, **words}
+    given: dict[str, Any] = {**expressions, **{name: frozenset(texts) for name, texts in table.items()}}
     return Allowed(**given)
 
 

@@ -205,8 +205,7 @@ def play(
         raise UsageError(f"incident {happening.incident}: needs recorded calls of RCCL", "leave --rccl none out")
     options.out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="rocpd-live-") as folder, ExitStack() as stack:
-        finished = write(replace(options, out=Path(folder), live=None))
-        parts = zip(job.ranks, finished, paths, strict=True)
+        parts = zip(job.ranks, write(replace(options, out=Path(folder), live=None)), paths, strict=True)
         players = [stack.enter_context(Player(job, *part)) for part in parts]
         _halt(job, players, happening)
         _run(job, players, progress)

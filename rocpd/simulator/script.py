@@ -337,8 +337,7 @@ class Script:
 
     def mark(self, thread: int, text: str) -> None:
         """Set a zero-length mark."""
-        index = self.call(thread, "roctxMarkA", MARK, 0)
-        self.template.regions[index].text = text
+        self.template.regions[self.call(thread, "roctxMarkA", MARK, 0)].text = text
 
     def sample(self, thread: int, track: int, text: str | None = None) -> None:
         """Take a sample at the current time of the thread."""
@@ -571,8 +570,7 @@ def calls_of(request: ExchangeRequest, stream: Arg) -> tuple[tuple[Call, ...], C
         peer = Arg("int", "peer", word(request.group, str(request.peer)))
         return (("ncclGroupStart", ()), (name, (buffer, count, kind, peer, communicator, stream))), _GROUP_END
     if request.kind is ExchangeKind.ALL_GATHER:
-        sent = count._replace(name="sendcount")
-        return (), ("ncclAllGather", (*_BUFFERS, sent, kind, communicator, stream))
+        return (), ("ncclAllGather", (*_BUFFERS, count._replace(name="sendcount"), kind, communicator, stream))
     if request.kind is ExchangeKind.ALL_TO_ALL:
         return _to_all(request.members, (count, kind), (communicator, stream)), _GROUP_END
     operation = Arg("ncclRedOp_t", "op", "ncclSum")

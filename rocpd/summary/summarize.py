@@ -142,8 +142,7 @@ def _moments(events: EventsByGroup) -> list[Moments]:
 
 def _table(name: str, groups: Groups, fields: Sequence[Field]) -> Summary:
     """Return a table with the groups of all ranks added up by name."""
-    table = table_of(name, "Time of all ranks, by name.", *fields, is_exact=True)
-    return Summary(table, fields, _rows(groups))
+    return Summary(table_of(name, "Time of all ranks, by name.", *fields, is_exact=True), fields, _rows(groups))
 
 
 def _table_by_rank(name: str, groups: Groups, session: Federation, fields: Sequence[Field]) -> Summary:

@@ -169,8 +169,7 @@ class Watch:
             return None
         self._is_new = True
         with suppress(RocpdError), self._connected([newest.copy]) as session:
-            steps = steps_of_ranks(session, self.options.asked.step_marker)
-            count = max(map(len, steps.values()), default=0)
+            count = max(map(len, steps_of_ranks(session, self.options.asked.step_marker).values()), default=0)
             uncounted = 1 + self._is_cut  # the newest step, and the first one of a cut trace
             enough = min(_FEWEST, self.options.steps) + uncounted
             if self._copied < count == enough - 1:  # once: after the next step there is less left to copy

@@ -149,8 +149,7 @@ class Outline:
         """Return the outline of the time of agents."""
         edges = [edge for agent in agents for start, end in agent.states if len(start) for edge in (start[0], end[-1])]
         start, end = int(min(edges, default=0)), int(max(edges, default=1))
-        parts = np.linspace(start, end, _SLICES + 1).astype(np.int64)
-        busy = time_in_states(agents, parts)
+        busy = time_in_states(agents, np.linspace(start, end, _SLICES + 1).astype(np.int64))
         numbers, spans = list(steps), list(steps.values())
         low, high = (np.array([span[side] for span in spans], np.int64) for side in (0, 1))
         return cls(start, end, len(agents), tuple(busy), np.array(numbers, np.int64), low, high)

@@ -121,8 +121,7 @@ def _pauses(case: Case, late: Sequence[Row], usual: float, total: float) -> Find
 
 def _slow_steps(case: Case, slow: Sequence[Row], typical: float, total: float, count: int) -> Finding:
     worst = slow[0]
-    ranks = {row["slowest_rank"] for row in slow}
-    rank = worst["slowest_rank"] if len(ranks) == 1 else None
+    rank = worst["slowest_rank"] if len({row["slowest_rank"] for row in slow}) == 1 else None
     what = f"step {worst['step']!r}" if not str(worst["step"]).startswith("step") else str(worst["step"])
     others = f" and {len(slow) - 1} more" if len(slow) > 1 else ""
     verb = "are" if others else "is"

@@ -98,8 +98,7 @@ def _late_in(finding: Finding) -> Container[int | None]:
 
 def _straggler_action(case: Case, finding: Finding) -> str:
     """Return what to do for the main reason, and for others that cost time, too."""
-    evidence = finding.evidence
-    also = evidence.get("also")
+    also = finding.evidence.get("also")
     texts = {OF_HOST: _LATE_TOO, OF_COMPUTE: _LONGER_TOO}
     too = [texts[each] for each in also if each in texts] if isinstance(also, list) else []
     return " ".join([_main_action(case, finding), *too])

@@ -72,8 +72,7 @@ def _waiting_for_work(case: Case) -> Iterator[Finding]:
 
 def _waiting_for_launches(case: Case) -> Iterator[Finding]:
     """Yield the finding that the GPU idles while its host launches; a replay must confirm it: it may wait anyway."""
-    idle = {row["cause"]: row for row in case.of_critical("idle")}
-    row = idle.get(HostCall.LAUNCH.value)
+    row = {row["cause"]: row for row in case.of_critical("idle")}.get(HostCall.LAUNCH.value)
     share = float(row["span_percent"]) if row else 0.0
     if row and share >= case.limits["least_launch_percent"]:
         text = f"the GPU of rank {case.job.critical} idles {share:.1f} % of the time while its host launches"

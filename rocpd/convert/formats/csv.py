@@ -88,8 +88,7 @@ def agent(prefix: str = "") -> Cell:
         how = options.agent_index_value or AgentIndex.RELATIVE
         index = np.asarray(rows.column(prefix + how.view_column))
         if how.has_type:
-            words = listed(rows.column(f"{prefix}agent_type"))
-            pairs = zip(words, index.tolist(), strict=True)
+            pairs = zip(listed(rows.column(f"{prefix}agent_type")), index.tolist(), strict=True)
             return Coded.of(None if word is None or number == NULL else f"{word} {number}" for word, number in pairs)
         known, codes = np.unique(index, return_inverse=True)
         return Coded(np.where(index == NULL, -1, codes), [f"Agent {number}" for number in known.tolist()])

@@ -192,8 +192,7 @@ def connect(rank: int, calls: Slices, work: Sequence[Slices], launching: Sequenc
         sources.append(call[rows])
         ids.append(numbers)
         linked.append(replace(slices, flows=Ragged.of(rows, numbers, len(slices))))
-    flows = Ragged.of(np.concatenate(sources), np.concatenate(ids), len(calls))
-    return replace(calls, flows=flows), linked
+    return replace(calls, flows=Ragged.of(np.concatenate(sources), np.concatenate(ids), len(calls))), linked
 
 
 def queue_depths(context: Context, calls: Slices, work: Sequence[Slices], launching: Sequence[Ints]) -> Counters:
@@ -278,8 +277,7 @@ def marked(events: RankEvents, calls: Slices, work: Sequence[Slices], launching:
     """
     marks = np.array([is_marker(text) for text in events.categories.texts], bool)
     rows = np.flatnonzero(marks[calls.category] & (calls.end > calls.start)) if len(marks) else np.zeros(0, np.int64)
-    base = np.array([track.base for track in events.tracks.all], np.int64)
-    threads = base[calls.track]
+    threads = np.array([track.base for track in events.tracks.all], np.int64)[calls.track]
     parts = [[np.zeros(0, np.int64)] * 4]
     for agent, launched in _by_agent(events, calls, threads, zip(work, launching, strict=True)) if len(rows) else ():
         marker, start, end = _extents(launched, threads[rows], calls.start[rows], calls.end[rows])

@@ -181,8 +181,7 @@ def allocations(context: Context) -> tuple[Slices, Counters]:
         optional("queue_id", rows["queue_id"]),
     )
     placed = rows | {"track": spread(tracks, track, rows["start"], rows["end"]), "name": names}
-    slices = context.slices(placed, "memory", None, annotations)
-    return slices, _within(_held(context, all_rows), window)
+    return context.slices(placed, "memory", None, annotations), _within(_held(context, all_rows), window)
 
 
 def _read(context: Context, reader: RankReader, damage: Damage) -> Columns:

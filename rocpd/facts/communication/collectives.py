@@ -357,8 +357,7 @@ def _distance_of(first: Group, second: Group) -> float:
         for side in ("start", "end")
     )
     base = [times[0] for times in end]
-    line = line_between(end[0] - base[0], end[1] - base[1])
-    expected = line.at(end[0] - base[0])
+    expected = line_between(end[0] - base[0], end[1] - base[1]).at(end[0] - base[0])
     ends, starts = (_distance((times[0] - base[0]) - (times[1] - base[1]) - expected) for times in (end, start))
     within = max(_distance(member.end - part[0].end) for part in (first, second) for member in part)
     agree = ends <= max(_FARTHER * within, _JITTER_NS) or _FARTHER * ends <= starts

@@ -63,8 +63,7 @@ class Arrivals:
     @property
     def shares(self) -> Floats:
         """Share of the waiting that each member caused: members that came last within noise share it; 0 if all did."""
-        waits = self.waits
-        last = waits <= self.noise
+        last = self.waits <= self.noise
         return np.where(last & ~last.all(0), 1 / last.sum(0), 0.0)
 
     def classes(self, is_complete: bool) -> Ints:

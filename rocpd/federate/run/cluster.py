@@ -317,8 +317,7 @@ def reduced(rows: Iterable[Row], merges: Sequence[str]) -> list[Row]:
     group_columns = [index for index, merge in enumerate(merges) if merge == "GROUP"]
     groups: dict[tuple[object, ...], list[Row]] = {}
     for row in rows:
-        key = tuple((type(row[index]), row[index]) for index in group_columns)
-        members = groups.setdefault(key, [])
+        members = groups.setdefault(tuple((type(row[index]), row[index]) for index in group_columns), [])
         # Only the first rows are added up: the rows from the first that could not be added on stay, in their order.
         added = _added(members[0], row, merges) if len(members) == 1 else None
         if added:

@@ -165,8 +165,7 @@ def _matching(wanted: str, name: str, reader: RankReader) -> list[MarkerRange]:
 
 
 def _markers(reader: RankReader) -> list[MarkerRange]:
-    rows = reader.whole().rows(_MARKERS)
-    return [MarkerRange(*row) for row in rows if isinstance(row[0], str) and row[0]]
+    return [MarkerRange(*row) for row in reader.whole().rows(_MARKERS) if isinstance(row[0], str) and row[0]]
 
 
 def _matcher(name: str) -> Callable[[str], object]:

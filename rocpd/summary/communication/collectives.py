@@ -600,8 +600,7 @@ def _transfers(partners: Partners, clocks: Clocks) -> tuple[Any, ...]:
 
 def _by_pair(transfers: Sequence[Row]) -> Iterator[Row]:
     """Yield a row for each pair and name: the transfers of a pair may use several channels."""
-    rows = by_key((each[:4], each[4:]) for each in transfers)
-    for pair, transferred in rows.items():
+    for pair, transferred in by_key((each[:4], each[4:]) for each in transfers).items():
         counts, means, *waits = zip(*transferred, strict=True)
         times = sum(count * mean for count, mean in zip(counts, means, strict=True) if count)
         yield (*pair, sum(counts), times / sum(counts) if sum(counts) else None, *map(sum, waits))
@@ -657,7 +656,6 @@ def first_judged(group: Group, pieces: Periods | None) -> int:
     if pieces and pieces.unit == "steps":
         ranks = [member for member in group if member.rank in pieces.ranks]
         if ranks:
-            start = pieces.start[0, pieces.ranks.index(ranks[0].rank)]
-            return int(np.searchsorted(ranks[0].start, start))
+            return int(np.searchsorted(ranks[0].start, pieces.start[0, pieces.ranks.index(ranks[0].rank)]))
     longest = np.max([member.end - member.start for member in group], axis=0)
     return int(len(longest) >= _LEAST and longest[0] > _OUTLIER * np.median(longest))

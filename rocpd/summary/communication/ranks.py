@@ -498,8 +498,7 @@ def _compared(reading: RankReading, question: _Question) -> _Compared:
     # Without operations, phases show that there are events at all.
     steps = steps_of(reading.reader, question.step, phases="phases" in wanted or not len(ops))
     gpu = launched_in(reading, ops) if "phases" in wanted and steps.phases else {}
-    channels = channels_of(reading, ops, names, categories)
-    return _Compared(len(ops), loads, heat, channels, steps, gpu, exposed)
+    return _Compared(len(ops), loads, heat, channels_of(reading, ops, names, categories), steps, gpu, exposed)
 
 
 def _loads(reading: RankReading, ops: Ops, kinds: Ints, question: _Question) -> tuple[dict[Key, _Load], ExposedPieces]:

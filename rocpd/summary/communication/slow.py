@@ -75,8 +75,7 @@ class SlowCollectives:
     @property
     def evidence(self) -> dict[str, object]:
         """The numbers behind the sentence."""
-        rate = self.worst.rate
-        lost = {"bus_gb_per_s": rate, "lost_ns": self.lost}
+        lost = {"bus_gb_per_s": self.worst.rate, "lost_ns": self.lost}
         return {"slow": len(self.slow), "of": len(self.every), "group": self.worst.group, **lost}
 
 
@@ -90,8 +89,7 @@ def comparable(
 
 def slow_groups(compared: Iterable[Sequence[SizedCollective]], share: float = OF_BEST) -> Iterator[SlowCollectives]:
     """Yield the groups with slow collectives, in the order of their names."""
-    by_group = by_key((alike[0].group, alike) for alike in compared)
-    for _, of_group in sorted(by_group.items()):
+    for _, of_group in sorted(by_key((alike[0].group, alike) for alike in compared).items()):
         slow, lost = [], 0
         for alike in of_group:
             best, fastest = max(each.rate for each in alike), min(each.time for each in alike)

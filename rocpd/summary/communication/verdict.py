@@ -98,8 +98,7 @@ def _by_markers(ranks: Sequence[int], steps: Mapping[int, RankSteps], warm: froz
     start, end = spans[..., 0], spans.sum(-1)
     if (start[1:] < end[:-1]).any():
         return None
-    numbers = [first.numbers[key] for key in keys]
-    known = tuple(number for number in numbers if number is not None)
+    known = tuple(number for number in [first.numbers[key] for key in keys] if number is not None)
     is_in_order = len(known) == len(keys) and list(known) == sorted(set(known))
     return Periods(tuple(ranks), start, end, "steps", tuple(keys), known if is_in_order else ())
 

@@ -175,8 +175,7 @@ def samples(reading: Reading) -> Tables:
         values |= of_rank
     if not values:
         raise nothing("samples")
-    rows = [(*key, *_statistics(series)) for key, series in in_order(values)]
-    yield Summary.whole(TABLES["samples"], rows)
+    yield Summary.whole(TABLES["samples"], [(*key, *_statistics(series)) for key, series in in_order(values)])
     in_steps = [  # by counter, which stays the order within a step
         (step, *key, mean, mean * held / 1e9 if key[3] == "W" else None, percent)
         for key, series in in_order(values)

@@ -306,8 +306,7 @@ def _grown(reading: RankReading, regions: RankRegions, gpu: Ints) -> tuple[dict[
     trees, row_of = {}, path
     for (number,), rows in grouped([tree[head]]):
         first = int(rows[0])  # the paths of a tree stand together
-        outer = np.maximum(above[rows] - first, -1)
-        columns = (outer, regions.name[head[rows]], *sums[:, rows])
+        columns = (np.maximum(above[rows] - first, -1), regions.name[head[rows]], *sums[:, rows])
         trees[keys[number] if has_trees else reading.key(NULL)] = CallTree(*(column.tolist() for column in columns))
         row_of = np.where(tree == number, path - first, row_of)
     return trees, row_of

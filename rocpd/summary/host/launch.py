@@ -239,8 +239,7 @@ def _lanes(by: By | None) -> By | None:
 
 def _waits(spent: AgentTime, *causes: Sequence[int]) -> list[int]:
     """Return the idle time of an agent for each group of causes, and all its time [ns]."""
-    idle = [total(spent.length[np.isin(spent.cause, some)]) for some in causes]
-    return [*idle, total(spent.length)]
+    return [*(total(spent.length[np.isin(spent.cause, some)]) for some in causes), total(spent.length)]
 
 
 def _onto_idle(times: Iterable[AgentTime], ops: Ops) -> tuple[Flags, Ints]:

@@ -296,8 +296,7 @@ def _classes(values: Ints) -> Sequence[tuple[int, int, int, int | None]]:
     """Return, for each class that holds some ascending durations, their places, and its edges [ns]."""
     edges = [0, *(step * 10**decade for decade in _DECADES for step in _PER_DECADE)]
     cuts = [*np.searchsorted(values, edges, side="left").tolist(), len(values)]
-    classes = zip(cuts, cuts[1:], edges, [*edges[1:], None], strict=False)
-    return [each for each in classes if each[1] > each[0]]
+    return [each for each in zip(cuts, cuts[1:], edges, [*edges[1:], None], strict=False) if each[1] > each[0]]
 
 
 def _texts(context: _Context, names: Names) -> tuple[str | None, str | None]:

@@ -134,8 +134,7 @@ def memory(reading: Reading) -> Tables:
         rows.append((*key, name, allocations, frees, most, peak_at, last, unmatched, capacities.get(key)))
         points = list(_slices(at, now, reading.options.bins))
         curves.append(((*key, name), np.array(points, now.dtype).reshape(-1, 2)))
-    findings = _findings(*grouping.all_added(sites, 4))
-    yield reading.summary(TABLES["memory"], rows, By.AGENT, findings)
+    yield reading.summary(TABLES["memory"], rows, By.AGENT, _findings(*grouping.all_added(sites, 4)))
     yield reading.summary(TABLES["memory-curve"], partial(_curve_rows, curves), By.AGENT)
 
 

@@ -304,8 +304,7 @@ def _histogram(key: Key, agents: Sequence[_Sum]) -> Iterator[Row]:
     values, counts = Spread.sum(agent.gap for agent in agents).distribution()
     sums = (values.astype(object) * counts) if total(values) > 1 << 40 else values * counts
     idle = int(sums.sum())
-    edges = [edge * 1000 for edge in EDGES_US]
-    cuts = [0, *np.searchsorted(values, edges, side="right").tolist(), len(values)]
+    cuts = [0, *np.searchsorted(values, [edge * 1000 for edge in EDGES_US], side="right").tolist(), len(values)]
     labels = class_labels([f"{edge // 1000} ms" if edge >= 1000 else f"{edge} us" for edge in EDGES_US])
     for low, high, label in zip(cuts[:-1], cuts[1:], labels, strict=True):
         count = int(counts[low:high].sum())

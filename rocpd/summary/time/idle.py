@@ -426,8 +426,7 @@ def _threads(idle: agent_time.AgentTime, history: agent_time.History) -> Ints:
     has_one = after < len(ops.start)
     threads = np.full(len(idle.end), NULL)
     if has_one.any() and len(regions.end):
-        stack = ops.stack[after[has_one]]
-        call = launching_regions(regions.stack, regions.start, regions.end, stack)
+        call = launching_regions(regions.stack, regions.start, regions.end, ops.stack[after[has_one]])
         threads[has_one] = np.where(call >= 0, regions.thread[call], NULL)
     return threads
 

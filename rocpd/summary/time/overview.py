@@ -189,8 +189,7 @@ def _between(low: str, high: str) -> str:
 def _no_gpu_work(session: Federation, findings: Iterable[Finding]) -> Iterator[Finding]:
     """Yield the note that GPU work is missing, unless the findings say so, and how it is recorded."""
     if not any(finding.rule == "trace.kernel-trace" for finding in findings):
-        recorder = recorder_of(importers_of(session))
-        missing = recorder.missing("no work of GPUs is recorded", Recordable.KERNELS)
+        missing = recorder_of(importers_of(session)).missing("no work of GPUs is recorded", Recordable.KERNELS)
         text = "no work of GPUs in this part of the trace" if session.is_part else missing
         yield Finding(text, "gpu.none", Verdict.NOTE, Confidence.CERTAIN)
 

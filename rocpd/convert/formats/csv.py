@@ -32,8 +32,8 @@ from rocpd.convert import deliver, view_reader
 from rocpd.convert.formats.csv_lines import cells_of, lines, quoted
 from rocpd.convert.options import AgentIndex, ConvertOptions
 from rocpd.convert.view_reader import MARKER_SOURCES, Coded, Values, ViewRows, as_coded, listed, marker_messages
-from rocpd.facts.columns import all_texts, grouped
-from rocpd.facts.spread import Moments
+from rocpd.facts.columns import all_texts, group_rows
+from rocpd.facts.spread import Moments, moments_by_group
 from rocpd.federate.federation import Federation
 from rocpd.federate.result import decoded
 from rocpd.federate.run.rank_reader import RankReader
@@ -411,7 +411,7 @@ class _Files:
         for file in files_of(self._options.amd_version):
             groups: Groups = {}
             for report in reports:
-                add_stats(groups, report.groups.get(file.name, {}))
+                add_stats(groups, report.groups.get(file.name, {}).items())
             if groups and file.stats:
                 self._write(file.stats[0], stats_lines(groups))
                 domains[file.stats[1]] = sum(groups.values(), Moments())
@@ -553,24 +553,17 @@ Groups = dict[str, Moments]
 """Statistics by name."""
 
 
-def stats_of(names: view_reader.Values, start: Ints, end: Ints) -> Groups:
-    """Return the statistics of durations by name; rows with invalid timestamps count as calls, not as time."""
-    coded = view_reader.as_coded(names)
-    texts = [*coded.texts, ""]
-    length, valid = end - start, valid_times(start, end)
-    groups: Groups = {}
-    for (code,), rows in grouped([coded.codes]):
-        durations = length[rows[valid[rows]]].tolist()
-        shortest, longest = min(durations, default=None), max(durations, default=None)
-        squares = sum(duration * duration for duration in durations)
-        moments = Moments(len(rows), len(durations), sum(durations), shortest, longest, squares)
-        add_stats(groups, {texts[code]: moments})
-    return groups
+def stats_of(names: view_reader.Values, start: Ints, end: Ints) -> Iterator[tuple[str, Moments]]:
+    """Return names with statistics of durations; rows with invalid timestamps count as calls, not as time."""
+    coded, known = view_reader.as_coded(names), np.where(valid_times(start, end), end - start, -1)
+    groups, texts = group_rows([coded.codes]), [*coded.texts, ""]
+    moments = moments_by_group(known[groups.order], groups.first)
+    return zip((texts[code] for (code,) in groups.keys), moments, strict=True)
 
 
-def add_stats(total: Groups, part: Mapping[str, Moments]) -> None:
-    """Add the statistics of a rank to `total`."""
-    for name, moments in part.items():
+def add_stats(total: Groups, part: Iterable[tuple[str, Moments]]) -> None:
+    """Add names with statistics to `total`."""
+    for name, moments in part:
         total[name] = total.get(name, Moments()) + moments
 
 

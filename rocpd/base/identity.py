@@ -96,9 +96,7 @@ def _add_content(key: blake2b, content: BinaryIO) -> None:
 def _files(path: Path) -> Iterator[tuple[str, Path]]:
     """Yield name and path of the files of a path: the file and SQLite's files beside it, or all files of a folder."""
     if path.is_dir():
-        for file in sorted(path.rglob("*")):
-            if file.is_file():
-                yield file.relative_to(path).as_posix(), file
+        yield from ((file.relative_to(path).as_posix(), file) for file in sorted(path.rglob("*")) if file.is_file())
         return
     yield "", path
     for ending in JOURNALS[:2]:

@@ -93,9 +93,7 @@ class Comparing:
         foreign = [word for word in files if len(files) > 1 and _is_foreign(Path(word))]
         apart = () if self._are_ranks(foreign) else foreign
         files = [word for word in files if word not in apart]
-        for word in inputs:
-            if word not in files:
-                yield word, [word]
+        yield from ((word, [word]) for word in inputs if word not in files)
         if files:
             yield files[0] if len(files) == 1 else f"{files[0]} and {len(files) - 1} more", files
 

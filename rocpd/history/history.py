@@ -150,87 +150,6 @@ def names_of(metric: str) -> tuple[str, str | None]:
     return metric, None
 
 
-def _table_of_changes(
-    entries: Sequence[RunEntry], of_metrics: Sequence[MetricChange], findings: Sequence[Finding]
-) -> Summary:
-    """Return the changes of metrics."""
-    rows: list[Row] = [
-        (
-            *names_of(change.metric),
-            change.at + 1,
-            date_text(entries[change.at].at),
-            labels_text(entries[change.at]) or None,
-            change.kind,
-            change.before,
-            change.after,
-            (change.ratio - 1) * 100,
-            change.p,
-            "; ".join(change.reasons) or None,
-            unit_of(change.metric),
-        )
-        for change in of_metrics
-    ]
-    return Summary.whole(TABLES["changes"], rows, findings)
-
-
-def _table_of_runs(entries: Sequence[RunEntry], metric: MetricSeries, passing: Mapping[int, Sequence[str]]) -> Summary:
-    """Return the runs, with the place of each around its level; `passing`: reasons why some do not count."""
-    level, _, _ = metric.band()
-    place = {int(at): n for n, at in enumerate(metric.places)}
-
-    def rows() -> Iterator[Row]:
-        for at, entry in reversed(list(enumerate(entries))):
-            n = place.get(at)
-            known: Row = (entry.metrics.get(metric.name), None, None, None)
-            if n is not None:
-                value, middle = float(metric.values[n]), float(level[n])
-                apart = float(np.log(value / middle)) / metric.fit.deviation if metric.fit.deviation else 0.0
-                known = value, middle, round(apart, 2), int(metric.fit.outliers[n])
-            about = at + 1, date_text(entry.at), labels_text(entry) or None, ", ".join(entry.hosts) or None
-            reason = "; ".join(passing.get(at, ())) or None
-            yield (*about, entry.ranks, entry.units, *known, entry.run, entry.name, reason)
-
-    return Summary.whole(TABLES["runs"], rows())
-
-
-def _table_of_series(entries: Sequence[RunEntry], metrics: Sequence[MetricSeries]) -> Summary:
-    """Return the values of metrics."""
-    rows: list[Row] = []
-    dates = [date_text(entry.at) for entry in entries]
-    for metric in metrics:
-        columns = zip(metric.places.tolist(), metric.values.tolist(), *(a.tolist() for a in metric.band()), strict=True)
-        names = names_of(metric.name)
-        rows += [(*names, at + 1, dates[at], *numbers, unit_of(metric.name)) for at, *numbers in columns]
-    return Summary.whole(TABLES["series"], rows)
-
-
-def _table_of_noise(metrics: Sequence[MetricSeries], groups: Sequence[str]) -> Summary:
-    """Return the variation of metrics, by group."""
-    rows: list[Row] = []
-    for metric in metrics:
-        of_runs = [groups[at] for at in metric.places.tolist()]
-        number = {group: n for n, group in enumerate(dict.fromkeys(of_runs))}
-        runs = Counter(of_runs)
-        shown = np.array([group if runs[group] >= _LEAST_OF_GROUP else "" for group in of_runs])
-        left = np.log(metric.values) - metric.levels
-        for group in dict.fromkeys(shown.tolist()):
-            everyone = shown == group
-            usual = everyone & ~metric.fit.outliers
-            deviation = float(left[usual].std()) * 100 if usual.sum() > 1 else None
-            offset = (float(np.exp(metric.fit.offsets[number[group]])) - 1) * 100 if group in number else None
-            numbers = int(everyone.sum()), float(np.median(metric.values[everyone])), deviation, offset
-            outliers = int((everyone & metric.fit.outliers).sum())
-            names, unit = names_of(metric.name), unit_of(metric.name)
-            rows.append((*names, group or None, *numbers, metric.fit.rho, outliers, unit))
-    return Summary.whole(TABLES["noise"], rows)
-
-
-def _table_of_labels(entries: Sequence[RunEntry]) -> Summary:
-    """Return the labels of runs."""
-    rows = [(at + 1, *label) for at, entry in enumerate(entries) for label in entry.labels.items()]
-    return Summary.whole(TABLES["labels"], rows)
-
-
 def of_metric(series: MetricSeries, changes: Sequence[MetricChange], title: str) -> Chart:
     """Return the chart of a metric over the runs, numbered from 1."""
     numbers = [float(place) + 1 for place in series.places.tolist()]
@@ -488,19 +407,65 @@ class JobHistory:
 
     def runs(self) -> Summary:
         """Return the runs: number, date, labels, hosts, step, place in the band of their level."""
-        return _table_of_runs(self.entries, self.step, self.passing)
+        metric = self.step
+        level, _, _ = metric.band()
+        place = {int(at): n for n, at in enumerate(metric.places)}
+
+        def rows() -> Iterator[Row]:
+            for at, entry in reversed(list(enumerate(self.entries))):
+                n = place.get(at)
+                known: Row = (entry.metrics.get(metric.name), None, None, None)
+                if n is not None:
+                    value, middle = float(metric.values[n]), float(level[n])
+                    apart = float(np.log(value / middle)) / metric.fit.deviation if metric.fit.deviation else 0.0
+                    known = value, middle, round(apart, 2), int(metric.fit.outliers[n])
+                about = at + 1, date_text(entry.at), labels_text(entry) or None, ", ".join(entry.hosts) or None
+                reason = "; ".join(self.passing.get(at, ())) or None
+                yield (*about, entry.ranks, entry.units, *known, entry.run, entry.name, reason)
+
+        return Summary.whole(TABLES["runs"], rows())
 
     def changes(self) -> Summary:
         """Return the changes, the largest first."""
-        return _table_of_changes(self.entries, self.found, self.findings)
+        rows: list[Row] = []
+        for change in self.found:
+            entry = self.entries[change.at]
+            about = *names_of(change.metric), change.at + 1, date_text(entry.at), labels_text(entry) or None
+            measured = change.kind, change.before, change.after, (change.ratio - 1) * 100, change.p
+            rows.append((*about, *measured, "; ".join(change.reasons) or None, unit_of(change.metric)))
+        return Summary.whole(TABLES["changes"], rows, self.findings)
 
     def series(self) -> Summary:
         """Return the value of each metric in each run, with its level and band."""
-        return _table_of_series(self.entries, list(self.fitted.values()))
+        rows: list[Row] = []
+        dates = [date_text(entry.at) for entry in self.entries]
+        for metric in self.fitted.values():
+            columns = zip(
+                metric.places.tolist(), metric.values.tolist(), *(a.tolist() for a in metric.band()), strict=True
+            )
+            names = names_of(metric.name)
+            rows += [(*names, at + 1, dates[at], *numbers, unit_of(metric.name)) for at, *numbers in columns]
+        return Summary.whole(TABLES["series"], rows)
 
     def noise(self) -> Summary:
         """Return the variation of each metric from run to run, by group of runs."""
-        return _table_of_noise(list(self.fitted.values()), self.groups)
+        rows: list[Row] = []
+        for metric in self.fitted.values():
+            of_runs = [self.groups[at] for at in metric.places.tolist()]
+            number = {group: n for n, group in enumerate(dict.fromkeys(of_runs))}
+            runs = Counter(of_runs)
+            shown = np.array([group if runs[group] >= _LEAST_OF_GROUP else "" for group in of_runs])
+            left = np.log(metric.values) - metric.levels
+            for group in dict.fromkeys(shown.tolist()):
+                everyone = shown == group
+                usual = everyone & ~metric.fit.outliers
+                deviation = float(left[usual].std()) * 100 if usual.sum() > 1 else None
+                offset = (float(np.exp(metric.fit.offsets[number[group]])) - 1) * 100 if group in number else None
+                numbers = int(everyone.sum()), float(np.median(metric.values[everyone])), deviation, offset
+                outliers = int((everyone & metric.fit.outliers).sum())
+                names, unit = names_of(metric.name), unit_of(metric.name)
+                rows.append((*names, group or None, *numbers, metric.fit.rho, outliers, unit))
+        return Summary.whole(TABLES["noise"], rows)
 
     def tables(self, names: Iterable[str] = OF_JOB) -> Iterator[Summary]:
         """Yield the tables of these names; `changes` has the findings of the history in sentences."""
@@ -534,7 +499,9 @@ class JobHistory:
     @cached_property
     def _database(self) -> apsw.Connection:
         connection = apsw.Connection(":memory:")
-        for table in (self.changes(), self.runs(), self.series(), self.noise(), _table_of_labels(self.entries)):
+        rows = [(at + 1, *label) for at, entry in enumerate(self.entries) for label in entry.labels.items()]
+        labels = Summary.whole(TABLES["labels"], rows)
+        for table in (self.changes(), self.runs(), self.series(), self.noise(), labels):
             name = table.name.replace("-", "_").removeprefix("history_")
             columns = ", ".join(f'"{column}"' for column in table.columns)
             connection.execute(f"CREATE TABLE {name}({columns})")

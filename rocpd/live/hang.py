@@ -252,9 +252,7 @@ def _why(waits: Sequence[GroupWait], missing: tuple[int, ...], ranks: Sequence[R
         yield f"held up by {_named(missing)}: {_named(held)}"
     if not missing and (circle := _circle(waits)):
         yield f"hang: order deadlock: {', which '.join(circle)}"
-    for wait in waits:
-        if not wait.missing and not wait.differ:
-            yield _all_came(wait)
+    yield from (_all_came(wait) for wait in waits if not wait.missing and not wait.differ)
 
 
 def _all_came(wait: GroupWait) -> str:

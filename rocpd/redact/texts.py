@@ -143,9 +143,7 @@ class Pseudonyms:
     def replaced(self) -> Iterator[tuple[Clue, str]]:
         """Yield the replaced texts, without replacements from an earlier redaction."""
         for kind, names in self._names.items():
-            for text in names:
-                if text not in self.given:
-                    yield kind, text
+            yield from ((kind, text) for text in names if text not in self.given)
 
 
 _ALLOWED_VARIABLES = re.compile(

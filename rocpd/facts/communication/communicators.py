@@ -444,7 +444,8 @@ def _roles(
         role = role_of(names[of], launched.different[number].calls, launched.size(number))
         return known.setdefault(role, len(known))
 
-    return list(known), _per_number(name * len(launched.different) + at, code)
+    codes = _per_number(name * len(launched.different) + at, code)
+    return list(known), codes
 
 
 def _per_number(numbers: Ints, function: Callable[[int], int]) -> Ints:

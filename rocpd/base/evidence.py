@@ -144,7 +144,8 @@ def remember(path: Path) -> None:
         entry.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         entry.touch(mode=0o600)
         if entry.name.startswith("00"):  # in one of 256 cases
-            _forget_oldest(entry.parent)
+            for old in sorted(entry.parent.iterdir(), key=lambda each: each.stat().st_mtime)[:-_MOST_KNOWN]:
+                old.unlink(missing_ok=True)
 
 
 def is_own(path: Path) -> bool:
@@ -172,9 +173,3 @@ def _entry(path: Path) -> Path:
         content.seek(0)
         known = io.BytesIO(repr((os.path.realpath(path), seen(path.stat()))).encode()) if is_database else content
         return cache_root("outputs") / digest_of_stream(known)
-
-
-def _forget_oldest(folder: Path) -> None:
-    entries = sorted(folder.iterdir(), key=lambda entry: entry.stat().st_mtime)
-    for entry in entries[:-_MOST_KNOWN]:
-        entry.unlink(missing_ok=True)

@@ -67,7 +67,11 @@ def advise(job: JobChoice, chosen: AdviceChoice, output: TableOptions, asked: As
     from rocpd.advice.judge import advise as ask
 
     if chosen.list or chosen.explain:
-        _write_rules(chosen.explain, output)
+        from rocpd.advice.registry import explained, listed
+
+        lines = list(explained(chosen.explain) if chosen.explain else listed())
+        with tables.open_output(None, output) as out:
+            out.writelines(f"{line}\n" for line in lines)
         return
     name, path = tables.form_and_path(chosen.format, output, {name: form.ending for name, form in FORMS.items()})
     with (
@@ -81,15 +85,6 @@ def advise(job: JobChoice, chosen: AdviceChoice, output: TableOptions, asked: As
         screen = screen_of(out)
         shown = out if name == CONSOLE else as_data(out)
         shown.write(FORMS[name].text(advice, screen.width if screen else None))
-
-
-def _write_rules(name: str | None, output: TableOptions) -> None:
-    """Write the description of a rule; None: the list of all."""
-    from rocpd.advice.registry import explained, listed
-
-    lines = list(explained(name) if name else listed())
-    with tables.open_output(None, output) as out:
-        out.writelines(f"{line}\n" for line in lines)
 
 
 def _kinds(verb: str) -> list[str]:

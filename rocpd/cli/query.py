@@ -21,7 +21,6 @@ from rocpd.cli.diagnostics import clear_bars, index_hint, note, progress
 from rocpd.cli.options import JobChoice, PassOptions, TableOptions
 from rocpd.federate.plan.steps import Strategy
 from rocpd.federate.statements import statements
-from rocpd.table import TableFormat
 
 if TYPE_CHECKING:
     from rocpd.base.sqlite import apsw
@@ -89,7 +88,10 @@ def query(asked: QueryOptions, job: SqlJob, passes: PassOptions, output: TableOp
                     list(rows)
                     continue
                 clear_bars()  # the head of a table is written before its first row is asked for
-                _part_from_last(results, out, form)
+                if results and form and form.is_document:
+                    what = f"more than one statement gives rows, {form.name} holds one table"
+                    raise UsageError(what, "keep one, or take csv")
+                out.write("\n" if results else "")
                 results += 1
                 if tables.write_rows(rows.columns, bar.until_first(rows), out, form, limit):
                     out.flush()
@@ -116,14 +118,6 @@ class _Bar(contextlib.ExitStack):
                 self._report = None
                 self.close()
             yield row
-
-
-def _part_from_last(results: int, out: TextIO, form: TableFormat | None) -> None:
-    """Write an empty line between tables; refuse formats whose documents hold one table."""
-    if results and form and form.is_document:
-        raise UsageError(f"more than one statement gives rows, {form.name} holds one table", "keep one, or take csv")
-    if results:
-        out.write("\n")
 
 
 def _sql_and_paths(job: SqlJob, asked: QueryOptions) -> tuple[str, list[str]]:

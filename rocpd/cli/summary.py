@@ -178,7 +178,9 @@ def summary(chosen: SummaryChoice, job: NamedJob, output: TableOptions, asked: A
         return
     with job.connect(has_analyses=True) as session:
         if chosen.list_categories:
-            _list_categories(session, output)
+            from rocpd.federate.select.filters import event_categories
+
+            _write(("domain", "category", "events"), iter(event_categories(session.map_ranks)), output)
         elif isinstance(delivery, TextDelivery):
             delivery.write(session, options)
         elif names:
@@ -261,12 +263,6 @@ def _delivery(
 def _write(columns: Sequence[str], rows: Iterator[Row], output: TableOptions) -> None:
     with tables.open_output(None, output) as out:
         tables.write_rows(columns, rows, out)
-
-
-def _list_categories(session: Session, output: TableOptions) -> None:
-    from rocpd.federate.select.filters import event_categories
-
-    _write(("domain", "category", "events"), iter(event_categories(session.map_ranks)), output)
 
 
 _OF_COUNTERS = ("collected", "passes", "panels", "to-collect")

@@ -93,21 +93,18 @@ def placements(session: Federation, *, aligned: bool = True) -> tuple[Placement,
 def rank_labels(ranks: Sequence[Rank]) -> dict[int, str]:
     """Return number -> label of ranks: number, the program if ranks differ in it, and host.
 
-    Numbers are as long as the largest, so that viewers which sort by name show ranks in order.
+    Numbers are as long as the largest, so that viewers which sort by name show ranks in order. Names of hosts end at
+    the first dot, those of containers after six digits, where these stay distinct.
     """
     width = len(str(max((rank.number for rank in ranks), default=0)))
-    hosts = _short_hosts(ranks)
+    hosts = {rank.number: rank.hostname for rank in ranks if rank.hostname}
+    short = {host: _CONTAINER.sub(r"\1", host.partition(".")[0]) for host in hosts.values()}
+    if len(set(short.values())) == len(short):
+        hosts = {number: short[host] for number, host in hosts.items()}
     programs = {rank.number: _program(rank) for rank in ranks}
     differ = len(set(programs.values())) > 1
     words = {n: (programs[n] if differ else None, hosts.get(n)) for n in programs}
     return {n: " · ".join((f"rank {n:0{width}}", *filter(None, words[n]))) for n in programs}
-
-
-def _short_hosts(ranks: Sequence[Rank]) -> dict[int, str]:
-    """Return number -> host name up to the first dot, six digits of a container's, where these stay distinct."""
-    hosts = {rank.number: rank.hostname for rank in ranks if rank.hostname}
-    short = {host: _CONTAINER.sub(r"\1", host.partition(".")[0]) for host in hosts.values()}
-    return {n: short[host] if len(set(short.values())) == len(short) else host for n, host in hosts.items()}
 
 
 def _program(rank: Rank) -> str | None:

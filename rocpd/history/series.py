@@ -182,24 +182,19 @@ def _best(values: Floats, model: _Model) -> _Candidate:
     design = model.design()
     freedom = len(values) - design.shape[1] - 1
     scan = _scan(values, design)
-    allowed = _allowed(len(values), model.steps)
+    place = np.arange(len(values))
+    allowed: Flags = np.all([abs(place - at) >= LEAST_AFTER for at in model.steps] or [place >= 0], axis=0)
     changes = [
         _judged(scan.gains(width) * (allowed & _ahead(allowed, width)), scan.left, freedom, width)
         for width in (0, *_widths(len(values)))
     ]
     if model.slope is None:
-        starts = _hinges(len(values))
+        # Few places, because the start is hard to find, in the first half: a short slope at the end is a step.
+        starts = sorted({len(values) * part // 8 for part in range(5)})
         slope = _judged(scan.gains_of_slopes(starts), scan.left, freedom, 0)
         changes.append(slope._replace(places=(starts[slope.places[0]],), is_slope=True))
     best = max(changes, key=lambda each: each.likelihood)
     return best._replace(p=_chance(best, scan.left, freedom))
-
-
-def _allowed(count: int, steps: Sequence[int]) -> Flags:
-    """Return whether a step at each place would be `LEAST_AFTER` runs or more from all others."""
-    place = np.arange(count)
-    allowed: Flags = np.all([abs(place - at) >= LEAST_AFTER for at in steps] or [place >= 0], axis=0)
-    return allowed
 
 
 def _ahead(flags: Flags, width: int) -> Flags:
@@ -320,13 +315,6 @@ def _widths(count: int) -> list[int]:
         widths.append(width)
         width += 1 if width < 8 else width // 2
     return widths
-
-
-def _hinges(count: int) -> list[int]:
-    """Return the places to try for the start of a slope: few, because the start is hard to determine, and in the
-    first half, because a short slope at the end is a step.
-    """
-    return sorted({count * part // 8 for part in range(5)})
 
 
 def _without_chance(values: Floats, model: _Model) -> _Model:

@@ -150,7 +150,9 @@ class NsightRows:
             if pid_of(thread) == pid
         }
         self._threads = words.ThreadIds(trace, {tid: name for tid, name in names.items() if name})
-        self._stacks = _call_stacks(tables)
+        chains = tables.rows("CUDA_CALLCHAINS", ("id", "symbol"), "1 ORDER BY id, stackDepth")  # the innermost first
+        frames = by_key((number, tables.texts.get(symbol, "?")) for number, symbol in chains)
+        self._stacks = {number: json.dumps(names) for number, names in frames.items()}
         trace.register(words.HOST)
         self._describe_gpus()
         self._describe_streams()
@@ -386,13 +388,6 @@ _COPY_KINDS = {1: "Host-to-Device", 2: "Device-to-Host", 8: "Device-to-Device", 
 
 def _or_0(column: Sequence[int | None]) -> list[int]:
     return [number or 0 for number in column]
-
-
-def _call_stacks(tables: NsightTables) -> dict[int, str]:
-    """Return number of a call chain -> its functions, the innermost first, as JSON."""
-    rows = tables.rows("CUDA_CALLCHAINS", ("id", "symbol"), "1 ORDER BY id, stackDepth")
-    frames = by_key((number, tables.texts.get(symbol, "?")) for number, symbol in rows)
-    return {number: json.dumps(names) for number, names in frames.items()}
 
 
 def _range(text: str, domain: str | None, payload: str | None) -> tuple[str, str, str, Sequence[words.Argument]]:

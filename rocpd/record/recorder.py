@@ -66,7 +66,10 @@ class Recorder:
 
     def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
         if folder is not None:
-            _choose(Path(folder))
+            path = str(Path(folder).absolute())
+            if library.loaded() is not None and os.environ.get("ROCPD_OUTPUT_PATH") != path:
+                raise UsageError(f"{Path(folder)}: the recorder is in this process already and writes elsewhere")
+            os.environ["ROCPD_OUTPUT_PATH"] = path
         marks.connect()
         self._lib = library.load()
         self._on = False
@@ -128,10 +131,3 @@ class Recorder:
                 return function(*args, **kwargs)
 
         return recorded
-
-
-def _choose(folder: Path) -> None:
-    path = str(folder.absolute())
-    if library.loaded() is not None and os.environ.get("ROCPD_OUTPUT_PATH") != path:
-        raise UsageError(f"{folder}: the recorder is in this process already and writes elsewhere")
-    os.environ["ROCPD_OUTPUT_PATH"] = path

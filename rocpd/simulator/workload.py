@@ -318,7 +318,8 @@ def _phase(script: Script, role: Role, phase: StepPhase, graphs: bool) -> None:
     if phase.sends:
         _pass_on(script, thread, role, ExchangeKind.SEND, phase.sends)
     if phase.reduce:
-        _reduce(script, thread, role, phase.reduce)
+        size = int(phase.reduce * role.planting.size(Plant.EXPOSED_COMMUNICATION, 1.0))
+        _exchange(script, thread, role, ExchangeRequest(ExchangeKind.ALL_REDUCE, role.layout.gradients, size))
     script.synchronize(thread)
     if phase.waits or (phase.reduce and Plant.LOST_OVERLAP in role.planting):
         script.wait_exchanged(thread, STREAMS[role.layout.gradients])
@@ -336,12 +337,6 @@ def _load(script: Script, thread: int, role: Role, phase: StepPhase) -> None:
 def _pass_on(script: Script, thread: int, role: Role, kind: ExchangeKind, peer: int) -> None:
     request = ExchangeRequest(kind, GroupKind.PIPELINE, _ACTIVATIONS, blocks=kind is ExchangeKind.RECEIVE, peer=peer)
     _exchange(script, thread, role, request)
-
-
-def _reduce(script: Script, thread: int, role: Role, size: int) -> None:
-    """Add up gradients, or other data that the ranks of the same layers share."""
-    size = int(size * role.planting.size(Plant.EXPOSED_COMMUNICATION, 1.0))
-    _exchange(script, thread, role, ExchangeRequest(ExchangeKind.ALL_REDUCE, role.layout.gradients, size))
 
 
 def _exchange(script: Script, thread: int, role: Role, request: ExchangeRequest) -> None:

@@ -495,13 +495,6 @@ def _times_of_kernels(reading: RankReading, kernels: frozenset[str]) -> dict[Ker
     return times
 
 
-def _note_unmatched(reading: Reading, measured: Instrumented) -> None:
-    """Note which kernels have dispatches that the traces lack."""
-    if missing := sorted({kernel for kernel, _ in {*map(_dispatch, measured.rows)} - measured.times.keys()}):
-        shown = ", ".join(missing[:3]) + (" …" if len(missing) > 3 else "")
-        reading.session.note(f"no time of {shown}: open a trace of the same program with it")
-
-
 def _known_sum(values: Iterable[object]) -> int | None:
     """Return the sum of the whole numbers among values; None if there are no such numbers."""
     numbers = [value for value in values if isinstance(value, int)]
@@ -532,8 +525,10 @@ def _tables(reading: Reading, names: Iterable[str], what: str, analysis: str) ->
     if not any(instrumented.rows for instrumented in measured.values()):
         how = f"Omniprobe measures them: `omniprobe -i -a {analysis} -- ./app`, LOGDUR_LOG_FORMAT=json"
         raise nothing(f"{what} are measured", how)
-    for instrumented in measured.values():
-        _note_unmatched(reading, instrumented)
+    for each in measured.values():
+        if missing := sorted({kernel for kernel, _ in {*map(_dispatch, each.rows)} - each.times.keys()}):
+            shown = ", ".join(missing[:3]) + (" …" if len(missing) > 3 else "")
+            reading.session.note(f"no time of {shown}: open a trace of the same program with it")
     for name, instrumented in measured.items():
         if instrumented.rows:
             yield reading.summary(TABLES[name], _PLACES[name].rows(instrumented))

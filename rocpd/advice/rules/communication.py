@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from rocpd.advice.case import COLLECTIVES, COMMUNICATION, KERNELS, SIZES, CannotLookError, Case, some, step_number
@@ -78,7 +78,9 @@ _STALLS_OF_HOST = (
 def _comm_straggler(case: Case) -> Iterator[Finding]:
     some(case.rows("communication"), COMMUNICATION)
     for finding in case.problems("ranks", VERDICT):
-        late = _late_in(finding)
+        stalls, since = finding.evidence.get("stalls"), finding.evidence.get("since_step")
+        later = range(since, sys.maxsize) if isinstance(since, int) else ()  # empty: any step
+        late = stalls if isinstance(stalls, list) else later
         step, window = case.example(late)
         yield replace(
             finding,
@@ -88,12 +90,6 @@ def _comm_straggler(case: Case) -> Iterator[Finding]:
             gain_percent=float(str(finding.evidence.get("cost_at_most_percent", finding.evidence["cost_percent"]))),
             action=_straggler_action(case, finding),
         )
-
-
-def _late_in(finding: Finding) -> Container[int | None]:
-    """Return the numbers of the steps in which a straggler is late; empty: any step."""
-    stalls, since = finding.evidence.get("stalls"), finding.evidence.get("since_step")
-    return stalls if isinstance(stalls, list) else range(since, sys.maxsize) if isinstance(since, int) else ()
 
 
 def _straggler_action(case: Case, finding: Finding) -> str:

@@ -325,7 +325,10 @@ def sample_counters(
     _, of_dispatch = find_rows(dispatches.event, read.event)
     sample, of_sample = _samples_of_values(read, rows["event_id"], rows["track_id"], tracks)
     context.damage[Damage.NO_EVENT, "values"] += int(np.count_nonzero(~of_dispatch & ~of_sample))
-    stands_for_none = _sentinels(read, of_sample)
+    value = read.value[of_sample]
+    stands_for_none = np.zeros(len(value), bool)
+    for (number,), at in grouped([read.counter[of_sample]]):
+        stands_for_none[at] = are_sentinels(value[at], read.units.get(number))
     context.damage[Damage.NO_VALUE, "values"] += int(np.count_nonzero(stands_for_none))
     row = np.flatnonzero(of_sample)[~stands_for_none]
     points = {"start": rows["timestamp"][sample[row]], "track": rows["track_id"][sample[row]], "row": row}
@@ -345,15 +348,6 @@ def _samples_of_values(read: Values, event: Ints, track: Ints, tracks: SampleTra
     by_name, is_named = find_rows(event * width + called, read.event * width + read.counter)
     by_event, is_known = find_rows(event, read.event)
     return np.where(has_track, by_name, by_event), np.where(has_track, is_named, is_known)
-
-
-def _sentinels(read: Values, of_sample: Flags) -> Flags:
-    """Whether each value of a sample is a sentinel for a missing value."""
-    value, counter = read.value[of_sample], read.counter[of_sample]
-    is_none = np.zeros(len(value), bool)
-    for (number,), rows in grouped([counter]):
-        is_none[rows] = are_sentinels(value[rows], read.units.get(number))
-    return is_none
 
 
 def _on_tracks(context: Context, read: Values, points: Columns, tracks: SampleTracks) -> list[Counters]:

@@ -248,7 +248,8 @@ def _launches(reader: RankReader, kernels: Ints) -> RcclLaunches:
         running = list(threads[of_thread].at(at_time)) if of_thread in threads else []
         alike = tuple(map(id, running))
         if alike not in known:
-            by = _launched_by(running)
+            words = {call.communicator for call in running[0] if call.communicator} if running else set()
+            by = LaunchedBy(words.pop() if len(words) == 1 else None, _carried_out(running))
             known[alike] = numbers.setdefault((by.communicator, *map(id, by.calls)), len(different))
             if known[alike] == len(different):
                 different.append(by)
@@ -257,12 +258,6 @@ def _launches(reader: RankReader, kernels: Ints) -> RcclLaunches:
     arguments = [*{id(each): each for each in reversed(of_calls.values())}.values()][::-1]  # the last call counts
     sizes, ranks = _made(arguments, ("nranks",)), _made(arguments, ("myrank", "rank"))
     return RcclLaunches(kernels, at, tuple(different), sizes, ranks)
-
-
-def _launched_by(running: Sequence[tuple[RcclCall, ...]]) -> LaunchedBy:
-    """Return the launch of a kernel while calls run, the innermost first."""
-    words = {call.communicator for call in running[0] if call.communicator} if running else set()
-    return LaunchedBy(words.pop() if len(words) == 1 else None, _carried_out(running))
 
 
 def _arguments(reader: RankReader, events: Sequence[int]) -> dict[int, Mapping[str, str]]:

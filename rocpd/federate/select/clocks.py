@@ -304,7 +304,10 @@ def line_between(first: Floats, second: Floats) -> OffsetLine:
     order = np.argsort(first)
     windows = np.array_split(order, max(1, min(_WINDOWS, len(order) // _LEAST)))
     times, offsets = (np.array([np.median(values[window]) for window in windows]) for values in (first, offset))
-    slope = _median_slope(times, offsets)
+    # The median of the slopes between all pairs of points (Theil and Sen): outliers hardly change it.
+    a, b = np.triu_indices(len(times), 1)
+    apart = times[b] - times[a]
+    slope = float(np.median((offsets[b] - offsets[a])[apart > 0] / apart[apart > 0])) if (apart > 0).any() else 0.0
     spread = _spread(offset - slope * first)
     deviation = 1.4826 * spread * math.sqrt(math.pi / 2)  # of a median, were the distances normal
     is_noise = abs(slope) * np.std(first) * math.sqrt(len(first)) <= _SIGNIFICANT * deviation
@@ -312,13 +315,6 @@ def line_between(first: Floats, second: Floats) -> OffsetLine:
         slope = 0.0
     rest = offset - slope * first
     return OffsetLine(float(np.median(rest)), slope, _spread(rest), len(first))
-
-
-def _median_slope(times: Floats, offsets: Floats) -> float:
-    """Return the median of the slopes between all pairs of points (Theil and Sen): outliers hardly change it."""
-    a, b = np.triu_indices(len(times), 1)
-    apart = times[b] - times[a]
-    return float(np.median((offsets[b] - offsets[a])[apart > 0] / apart[apart > 0])) if (apart > 0).any() else 0.0
 
 
 def _spread(values: Floats) -> float:

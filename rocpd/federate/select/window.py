@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from rocpd.base import RocpdError, Row, UsageError, few, frozen
@@ -101,23 +101,15 @@ def _steps(first: int, last: int, pattern: re.Pattern[str], trace: WholeTrace) -
     for rank, steps in trace.map_ranks(functools.partial(steps_of_rank, pattern)):
         known |= steps.keys()
         if first in steps and last in steps:
-            _, end = _period(steps[last], (start for start, _ in steps.values()))
-            times[rank.number] = steps[first][0], end
+            start, end = steps[last]
+            following = min((other for other, _ in steps.values() if other > start), default=end)
+            # A marker with a longer gap behind it does not span most of a loop, or the loop was left: its end stays.
+            times[rank.number] = steps[first][0], following if end < following < 2 * end - start else end
     if not times:
         number = last if first in known else first
         have = f"steps run from {min(known)} to {max(known)}" if known else f"no marker names a step; {_LIST}"
         raise UsageError(f"there is no step {number}", have)
     return times
-
-
-def _period(step: tuple[int, int], starts: Iterable[int]) -> tuple[int, int]:
-    """Return start and end of a step that lasts to the start of the next step [ns].
-
-    Where the gap is longer than the step, its marker does not span most of a loop, or the loop was left: its end stays.
-    """
-    start, end = step
-    following = min((other for other in starts if other > start), default=end)
-    return start, following if end < following < 2 * end - start else end
 
 
 def steps_of_rank(pattern: re.Pattern[str], reader: RankReader) -> dict[int, tuple[int, int]]:
@@ -344,7 +336,10 @@ def _sides(window: Window, trace: WholeTrace) -> tuple[Sides, Sides]:
         _refuse_others(window, "kernels", "--window-kernel and --auto-roi set both sides of the window")
         start, end = hottest(trace) if window.kernel is None else of_kernels(window.kernel, trace)
         return trace.on_clocks(start), trace.on_clocks(end)
-    _note_clamped((window.start, window.end), trace.note)
+    for point in (window.start, window.end):
+        match = re.fullmatch(_POINT, str(point).strip())
+        if match and match["unit"] == "%" and not 0 <= _number(match) <= 100:
+            trace.note(f"{point}: outside of the trace, taken as {'100%' if _number(match) > 0 else '0%'}")
     return (
         _side(window.start, window.start_marker, trace, at_start=True),
         _side(window.end, window.end_marker, trace, at_start=False),
@@ -375,13 +370,6 @@ def _parts(starts: Sides, ends: Sides, line: TimeLine) -> dict[int, Part] | None
             f"the window lies outside the trace, which runs from {line.start} to {line.end} ns", f"give times {_FORMS}"
         )
     return parts if any(part != Part(None, None) for part in parts.values()) else None
-
-
-def _note_clamped(points: Iterable[str | int | None], note: Callable[[str], None]) -> None:
-    for point in points:
-        match = re.fullmatch(_POINT, str(point).strip())
-        if match and match["unit"] == "%" and not 0 <= _number(match) <= 100:
-            note(f"{point}: outside of the trace, taken as {'100%' if _number(match) > 0 else '0%'}")
 
 
 def _side(point: str | int | None, marker: str | None, trace: WholeTrace, *, at_start: bool) -> Sides:

@@ -10,7 +10,6 @@ from rocpd.importers.files import TraceSource, TraceTarget
 from rocpd.importers.rpd.operations import LACKING, Operations, write_calls, write_monitors
 from rocpd.importers.rpd.tables import RpdProcess, RpdTables, count_losses
 from rocpd.schema.trace.infos import NodeInfo, ProcessInfo
-from rocpd.schema.trace.writer import TraceWriter
 
 
 def read(source: TraceSource, target: TraceTarget) -> None:
@@ -36,7 +35,10 @@ def read(source: TraceSource, target: TraceTarget) -> None:
             launches = write_calls(trace, tables, process, step)
             Operations(trace, tables, process, launches).write(step, is_alone=len(processes) == 1)
             write_monitors(trace, tables, owners.get(process.key, ()), target.lose)
-            _note_facts(trace, tables)
+            trace.note("clock", "CLOCK_MONOTONIC")
+            trace.note("rpd::tables", str(tables.schema))
+            for tag, value in tables.metadata():
+                trace.note(f"rpd::{tag}", value)
     count_losses(tables, len(processes), target.lose)
 
 
@@ -44,10 +46,3 @@ def _node(source: TraceSource, process: RpdProcess) -> NodeInfo:
     """Return the machine. RPD names none: each file and node counts as a machine, with the file's name."""
     name = f"{source.path.name} node {process.node}" if process.node else source.path.name
     return NodeInfo(machine_id=f"of RPD trace {source.digest} node {process.node}", hostname=name)
-
-
-def _note_facts(trace: TraceWriter, tables: RpdTables) -> None:
-    trace.note("clock", "CLOCK_MONOTONIC")
-    trace.note("rpd::tables", str(tables.schema))
-    for tag, value in tables.metadata():
-        trace.note(f"rpd::{tag}", value)

@@ -514,7 +514,10 @@ def communication(
         return CommunicationTables(Judgement(()), (), ())
     channels = [channel for rank in ranks.values() for channel in rank.channels]
     matched = MatchedCommunication.of(reading, ranks, kept)
-    _note_groups(reading, matched.groups)
+    inferred = [group for group in matched.groups if len(group) > 2 and not (group[0].communicator or group[0].size)]
+    if words := sorted({listed(sorted({member.rank for member in group})) for group in inferred}):
+        which = few(words, _FEW, "; ")
+        session.note(f"collectives: communicators unknown; groups run equally often at the same time: {which}")
     if not channels:
         session.note("no communication kernels found")
     elif matched.lost and len(session.ranks) > 1:
@@ -625,14 +628,6 @@ def _class_rows(
 def _time(channels: Iterable[Channel]) -> int:
     """Return the time of the counted kernels of channels [ns]."""
     return sum(int((channel.end - channel.start)[channel.numbers].sum()) for channel in channels)
-
-
-def _note_groups(reading: Reading, groups: Sequence[Group]) -> None:
-    """Report the ranks that were inferred to be a group; two ranks can't be two groups."""
-    inferred = [group for group in groups if len(group) > 2 and group[0].communicator is None and not group[0].size]
-    if words := sorted({listed(sorted({member.rank for member in group})) for group in inferred}):
-        which = few(words, _FEW, "; ")
-        reading.session.note(f"collectives: communicators unknown; groups run equally often at the same time: {which}")
 
 
 def _of_startup(matched: MatchedCommunication, first: Sequence[int]) -> Iterator[Finding]:

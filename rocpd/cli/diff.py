@@ -411,20 +411,11 @@ def history(asked: HistoryChoice) -> int:
     if not words:
         raise UsageError("no store is named", "rocpd history STORE; rocpd history add STORE RUN...")
     function, reads = _VERBS[verb]
-    _refuse_unread(verb, reads, asked)
-    return function(replace(asked, words=tuple(words)))
-
-
-def _refuse_unread(verb: str, reads: frozenset[str], asked: HistoryChoice) -> None:
-    """Refuse options that the verb does not read.
-
-    Raises:
-        UsageError: an option is given that the verb does not read.
-    """
     for option in options_of(HistoryChoice):
         if option.name not in reads and getattr(asked, option.name) != option.default:
             what = f"history {verb}".rstrip()
             raise UsageError(f"{option.flag}: `rocpd {what}` does not read it", "rocpd history --help")
+    return function(replace(asked, words=tuple(words)))
 
 
 def _add(asked: HistoryChoice) -> int:

@@ -70,15 +70,17 @@ def symbolize(
     """
     if missing := next((path for path in debug if not path.is_dir()), None):
         raise UsageError(f"{missing}: no such folder")
-    tool = _tool()
+    path = f"{os.environ.get('PATH', os.defpath)}:/opt/rocm/llvm/bin"
+    if (tool := next(filter(None, (shutil.which(name, path=path) for name in _TOOLS)), None)) is None:
+        raise UsageError("there is no addr2line", "install binutils or elfutils; ROCm has llvm-addr2line")
     with folder_complete_or_nothing(folder, force) as temporary:
         names = copy_files(openings_of(session), temporary, progress)
-        stacks = {path: list(_stacks(temporary / name)) for path, name in names.items()}
+        stacks = {file: list(_stacks(temporary / name)) for file, name in names.items()}
         places = {place for of_file in stacks.values() for stack in of_file for place in stack.places if place}
         files = _files_of({build_id for build_id, _ in places}, debug)
         known = _frames(tool, files, places)
-        for path, name in names.items():
-            _rename(temporary / name, stacks[path], known)
+        for file, name in names.items():
+            _rename(temporary / name, stacks[file], known)
     return Named(len(names), len(places), len(known), sum(build_id in files for build_id, _ in places))
 
 
@@ -122,14 +124,6 @@ def _place(text: Any, build_ids: Mapping[str, Any]) -> Place | None:
         return (str(build_id), int(address, 16)) if plus and build_id else None
     except ValueError:
         return None
-
-
-def _tool() -> str:
-    path = f"{os.environ.get('PATH', os.defpath)}:/opt/rocm/llvm/bin"
-    tool = next(filter(None, (shutil.which(name, path=path) for name in _TOOLS)), None)
-    if tool is None:
-        raise UsageError("there is no addr2line", "install binutils or elfutils; ROCm has llvm-addr2line")
-    return tool
 
 
 def _files_of(build_ids: set[str], folders: Iterable[Path]) -> dict[str, Path]:

@@ -136,7 +136,10 @@ def spread(halts: dict[int, Halt], exchanges: Mapping[int, Exchanges], waits: Ma
     while changed:
         changed = False
         for key in keys:
-            number = _first_missing(key, halts, exchanges)
+            number = min(  # of the first exchange that some member does not reach
+                next((n for n, made in enumerate(exchanges[rank][key]) if not _comes(made, halts[rank])), NEVER)
+                for rank in key.members
+            )
             for rank in key.members:
                 calls = exchanges[rank][key]
                 if number < len(calls) and _comes(calls[number], halts[rank]):
@@ -147,14 +150,6 @@ def spread(halts: dict[int, Halt], exchanges: Mapping[int, Exchanges], waits: Ma
 
 def _comes(operation: MadeExchange, halt: Halt) -> bool:
     return operation.called <= halt.host and operation.started <= halt.device
-
-
-def _first_missing(key: GroupKey, halts: Mapping[int, Halt], exchanges: Mapping[int, Exchanges]) -> int:
-    """Return the number of the first exchange that some member does not reach, `NEVER` if all reach all."""
-    return min(
-        next((n for n, operation in enumerate(exchanges[rank][key]) if not _comes(operation, halts[rank])), NEVER)
-        for rank in key.members
-    )
 
 
 def _waiting(halt: Halt, operation: MadeExchange, waits: Sequence[int]) -> Halt:

@@ -26,20 +26,13 @@ def _alloc_steady(case: Case) -> Iterator[Finding]:
     case.needs_steps()
     for finding in case.problems("allocation-sites", "alloc.steady"):
         if not finding.text.startswith(POOLED):
-            gain = _gain_without_calls(case, finding)
+            where = finding.evidence["call"], finding.evidence["marker"]
+            rows = [row for row in case.of_critical("allocation-sites") if (row["call"], row["marker"]) == where]
+            calls = sum(int(row["churn_call_ns"]) for row in rows)
+            waits = [row for row in case.of_critical("idle") if row["cause"] not in (NOT_STARTED, FINISHED)]
+            # Time that the host saves while the GPU works gains nothing.
+            gain = case.job.share(min(calls, sum(int(row["idle_ns"]) for row in waits))) if calls else None
             yield case.finding(finding.text, gain, finding.evidence, finding.confidence)
-
-
-def _gain_without_calls(case: Case, finding: Finding) -> float | None:
-    """Return the share of time in avoidable calls [%]; None where it is not known.
-
-    At most the idle time of the GPU: time that the host saves while the GPU works gains nothing.
-    """
-    where = finding.evidence["call"], finding.evidence["marker"]
-    rows = [row for row in case.of_critical("allocation-sites") if (row["call"], row["marker"]) == where]
-    calls = sum(int(row["churn_call_ns"]) for row in rows)
-    idle = sum(int(row["idle_ns"]) for row in case.of_critical("idle") if row["cause"] not in (NOT_STARTED, FINISHED))
-    return case.job.share(min(calls, idle)) if calls else None
 
 
 ALLOC_STEADY = Rule(
@@ -61,23 +54,17 @@ ALLOC_STEADY = Rule(
 def _memory_leak(case: Case) -> Iterator[Finding]:
     case.needs_steps()
     for finding in case.problems("allocation-sites", LEAK):
-        steps = _steps_to_full(case, finding)
-        full = ""
-        if steps is not None:
+        held, ranks, counted = (finding.evidence[name] for name in ("held_bytes", "ranks", "steps"))
+        rooms = [int(row["capacity_bytes"]) - int(row["peak_bytes"]) for row in _gpus(case)]
+        full, steps = "", None  # until the fullest GPU is full
+        if rooms and isinstance(held, int) and isinstance(ranks, int) and isinstance(counted, int) and held > 0:
+            steps = max(0, min(rooms)) / (held / ranks / counted)
             seconds = steps * case.job.step_ns / 1e9
             units = (("hours", 3600), ("minutes", 60), ("seconds", 1))
             unit, length = next((each for each in units if seconds >= 2 * each[1]), units[-1])
             count, time = (f"{float(f'{each:.2g}'):,.12g}" for each in (round(steps), seconds / length))
             full = f"; memory is full after about {count} more steps, in {time} {unit}"
         yield replace(finding, text=finding.text + full, evidence={**finding.evidence, "steps_to_full": steps})
-
-
-def _steps_to_full(case: Case, finding: Finding) -> float | None:
-    """Return the number of steps until the fullest GPU has no memory left; None where its memory is not known."""
-    held, ranks, steps = (finding.evidence[name] for name in ("held_bytes", "ranks", "steps"))
-    rooms = [int(row["capacity_bytes"]) - int(row["peak_bytes"]) for row in _gpus(case)]
-    is_known = rooms and isinstance(held, int) and isinstance(ranks, int) and isinstance(steps, int) and held > 0
-    return max(0, min(rooms)) / (held / ranks / steps) if is_known else None  # type: ignore[operator]
 
 
 def _gpus(case: Case) -> list[Row]:

@@ -254,7 +254,9 @@ def _forms(connection: apsw.Connection, opening: Opening, contents: _Contents) -
     metadata = _metadata(connection, tables)
     _check_compression(opening, metadata, views)
     suffixes = _suffixes(opening, tables, metadata)
-    _check_views(opening, tables, views, suffixes)
+    if lost := sorted(_named_tables("\n".join(views.values()), suffixes) - tables.keys()):
+        view = next(name for name, sql in views.items() if lost[0] in sql)
+        raise InputError(f"{opening.path}: damaged: view {view} names a missing table, {lost[0]}", _SKIP_HINT)
     forms = {}
     for suffix, its in _tables_by_suffix(tables, suffixes).items():
         if not its:
@@ -350,13 +352,6 @@ def _check_version(opening: Opening, metadata: _Metadata) -> None:
 def _declared(metadata: _Metadata) -> tuple[str, ...]:
     """Return the suffixes that metadata names."""
     return tuple(dict.fromkeys(value for rows in metadata.values() for tag, value in rows if tag == "uuid"))
-
-
-def _check_views(opening: Opening, tables: _Tables, views: Mapping[str, str], suffixes: Sequence[str]) -> None:
-    """Refuse a file with a stored view that names a missing table with a suffix: that table was lost."""
-    if lost := sorted(_named_tables("\n".join(views.values()), suffixes) - tables.keys()):
-        view = next(name for name, sql in views.items() if lost[0] in sql)
-        raise InputError(f"{opening.path}: damaged: view {view} names a missing table, {lost[0]}", _SKIP_HINT)
 
 
 def _named_tables(text: str, suffixes: Sequence[str]) -> set[str]:

@@ -137,7 +137,11 @@ def _sort_keys(scope: Scope, order: Sequence[exp.Ordered], width: int) -> tuple[
         if index is not None and (not starred or isinstance(expression, exp.Literal)):
             keys.append((index, tail))
             continue
-        _check_inputs(expression, scope)
+        is_bare = isinstance(expression, exp.Column) and not expression.table
+        for column in expression.find_all(exp.Column):
+            # A hidden key names columns of the FROM only; an alias takes precedence as the entire term.
+            if scope.source(column) is None or (is_bare and column.name.lower() in scope.aliases):
+                raise Unfaithful("ORDER BY an expression of aliases")
         keys.append((width + len(hidden), tail))
         hidden.append(expression)
     return keys, hidden
@@ -164,14 +168,6 @@ def _add_group_keys(
             hidden.append(group)
         elif not {(index := outputs.index(group), ""), (index, " DESC")} & set(keys):
             keys.append((index, tail))
-
-
-def _check_inputs(expression: exp.Expr, scope: Scope) -> None:
-    """Refuse a hidden key with names other than columns of the FROM; an alias takes precedence as the entire term."""
-    is_bare = isinstance(expression, exp.Column) and not expression.table
-    for column in expression.find_all(exp.Column):
-        if scope.source(column) is None or (is_bare and column.name.lower() in scope.aliases):
-            raise Unfaithful("ORDER BY an expression of aliases")
 
 
 def partial_select(scope: Scope, sorting: Sorting) -> tuple[Scatter, str]:

@@ -167,7 +167,11 @@ def raptor(reading: Reading) -> Iterator[str]:
     is_empty = True
     for rank, trace in traces(reading):
         yield f"# rank {rank.number}, {visible(rank.hostname or '')}\n{_RAPTOR_HEAD}" if several else _RAPTOR_HEAD
-        yield from _raptor_lines(trace)
+        columns = (trace.agent, trace.number, trace.gap, trace.start, trace.duration, trace.name)
+        for agent, number, gap, start, length, name in zip(*(column.tolist() for column in columns), strict=True):
+            head = f"{-1 if agent == NULL else agent}.{number:08d} {math.nan if gap == NULL else gap / 1000:9.1f}"
+            times = f"{_milliseconds(start):>13} {_milliseconds(start + length):>13} {length / 1000:6.1f}"
+            yield f"{head} {times} {visible(trace.names[name] or ''):>30}\n"
         is_empty = False
     if is_empty:
         raise RocpdError("no kernels or copies in the selection")
@@ -177,14 +181,6 @@ def _check_whole(reading: Reading) -> None:
     """Refuse a division, for which these layouts have no columns."""
     if reading.by:
         raise UsageError("this format of op-trace can't be divided: it has no columns for that", "leave --by out")
-
-
-def _raptor_lines(trace: Trace) -> Iterator[str]:
-    columns = (trace.agent, trace.number, trace.gap, trace.start, trace.duration, trace.name)
-    for agent, number, gap, start, length, name in zip(*(column.tolist() for column in columns), strict=True):
-        head = f"{-1 if agent == NULL else agent}.{number:08d} {math.nan if gap == NULL else gap / 1000:9.1f}"
-        times = f"{_milliseconds(start):>13} {_milliseconds(start + length):>13} {length / 1000:6.1f}"
-        yield f"{head} {times} {visible(trace.names[name] or ''):>30}\n"
 
 
 def _milliseconds(time: int) -> str:

@@ -134,6 +134,8 @@ class JsonWalk:
 Event = dict[str, Any]
 
 _BLOCK = 1 << 20  # bytes; parsed, they take twelve times as much, and twice that while the next piece is parsed
+SMALL_BLOCK = 1 << 17
+"""Bytes of a piece that stays in the cache of a core once it is parsed."""
 _MOST_HEAD = 256 << 20
 _EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[')
 _BETWEEN = re.compile(rb'\}\s*,\s*(?=\{\s*"(?:ph|name|cat|pid|tid|ts|dur|id|args|s|bp)"\s*:)')
@@ -150,18 +152,22 @@ class JsonEvents:
         path: the file, for messages.
         on_damage: called with the unreadable part of a damaged file, such as `event at the end, which was cut`.
         exactly: whether numbers with decimals are returned as texts, as times have more digits than a float.
+        block: size of the pieces that are read and parsed at once [bytes].
 
     Attributes:
         facts: the other keys of the object.
     """
 
-    def __init__(self, path: object, on_damage: Callable[[str], None], *, exactly: bool = False) -> None:
+    def __init__(
+        self, path: object, on_damage: Callable[[str], None], *, exactly: bool = False, block: int = _BLOCK
+    ) -> None:
         self.facts: dict[str, Any] = {}
         self._exactly = exactly
         self._path, self._tell = path, on_damage
         self._buffer = b""
         self._read = 0
-        self._is_array = self._repaired = False
+        self._block = block
+        self._is_array = self._repaired = self._has_others = False
 
     def batches(self, stream: BinaryIO) -> Iterator[list[Event]]:
         """Yield the events in order.
@@ -173,9 +179,11 @@ class JsonEvents:
         self._read_head(blocks)
         for block in blocks:
             yield self._objects(self._whole_events())
-            self._buffer += block
+            self._append(block)
         yield self._objects(self._whole_events())
         yield self._objects(self._rest())
+        if self._has_others:
+            self._tell("kind of entry in the list that is no event")
         if self._repaired:
             self._tell("kind of value that is no JSON: NaN, or text that is no Unicode")
 
@@ -185,20 +193,23 @@ class JsonEvents:
         while is_open:
             pieces: list[bytes] = []
             size = 0
-            while is_open and size < _BLOCK:
+            while is_open and size < self._block:
                 try:
-                    pieces.append(read(_BLOCK - size))
+                    pieces.append(read(self._block - size))
                 except (EOFError, zlib.error, gzip.BadGzipFile):
                     pieces.append(b"")  # the lack shows at the end of the text
                 size += len(pieces[-1])
                 is_open = bool(pieces[-1])
-            self._read += size
             yield b"".join(pieces)
+
+    def _append(self, block: bytes) -> None:
+        self._buffer += block
+        self._read += len(block)
 
     def _read_head(self, blocks: Iterator[bytes]) -> None:
         """Read up to the first event, including the keys before it."""
         for block in blocks:
-            self._buffer += block
+            self._append(block)
             text = self._buffer.removeprefix(b"\xef\xbb\xbf").lstrip()
             if text.startswith(b"["):
                 self._is_array, self._buffer = True, text[1:]
@@ -209,6 +220,7 @@ class JsonEvents:
                 return
             if len(text) > _MOST_HEAD:
                 break
+            self._block = _BLOCK  # each piece of a long head costs another search
         raise InputError(f"{self._path}: holds no list of trace events", _HINT)
 
     def _whole_events(self) -> Sequence[Any]:
@@ -221,6 +233,7 @@ class JsonEvents:
                 return events
         if places and len(self._buffer) > _MOST_UNPARSED:
             raise self._error(0)
+        self._block = _BLOCK  # of what is damaged, or has large events, each piece costs another attempt
         return []
 
     def _rest(self) -> Sequence[Any]:
@@ -281,7 +294,7 @@ class JsonEvents:
     def _objects(self, events: Sequence[Any]) -> list[Event]:
         if set(map(type, events)) <= {dict}:
             return list(events)
-        self._tell("kind of entry in the list that is no event")
+        self._has_others = True
         return [event for event in events if isinstance(event, dict)]
 
     def _parsed(self, text: bytes) -> Any:

@@ -31,7 +31,7 @@ import orjson
 from rocpd.base import Ints, by_key, frozen
 from rocpd.importers import words
 from rocpd.importers.files import TraceSource, TraceTarget
-from rocpd.importers.json_stream import Event, JsonEvents
+from rocpd.importers.json_stream import SMALL_BLOCK, Event, JsonEvents
 from rocpd.schema.rules.categories import GPU_ANNOTATION, GPU_WAIT, PYTHON_FUNCTION, TORCH_OPERATOR, TRACER
 from rocpd.schema.trace.events import (
     MARK,
@@ -747,7 +747,7 @@ def read(source: TraceSource, target: TraceTarget) -> None:
         InputError: the file is damaged elsewhere than at its end.
     """
     survey = KinetoSurvey()
-    first = JsonEvents(source.path, target.lose)
+    first = JsonEvents(source.path, target.lose, block=SMALL_BLOCK)
     with source.stream() as stream:
         for events in first.batches(stream):
             survey.add(events)

@@ -339,7 +339,8 @@ class Blaming(StepTimes):
         least = _LEAST * self.step_ns
         some = [each for each in self._candidates() if each.most // len(self.steps) >= least]
         can_tell = len(self.steps) >= LEAST_TO_TELL
-        candidates = [each for each in some if not can_tell or self._cause(each).matters]
+        clear = [each for each in some if not can_tell or self._cause(each).matters]
+        candidates = [*clear, *(each for each in some if each not in clear and self._stalls_of(each).sum() >= least)]
         if not candidates:
             return None
         if self.now is None:
@@ -350,7 +351,10 @@ class Blaming(StepTimes):
         for number in sorted(range(len(candidates)), key=lambda number: -candidates[number].most):
             if candidates[number].most < cost:
                 break
-            times = self.job.replay_without(self.removed, self._less(candidates[number]))
+            less = self._less(candidates[number])
+            if number >= len(clear):  # what else it takes longer is no cause, such as to be late where nobody waits
+                less = np.where(less != 0, self._stalling_of(slice(None)), 0)
+            times = self.job.replay_without(self.removed, less)
             costs = now - self.spent(times)
             if (costs, -number) > (cost, -worst):
                 worst, cost = number, costs
@@ -360,6 +364,14 @@ class Blaming(StepTimes):
         self.now, self.waits = None if self.removed.any() else now - cost, waits
         cause = self._as_it_costs(candidates[worst], now, cost)
         return replace(cause, cost=cost // len(self.steps), waiting=waiting)
+
+    def _stalls_of(self, candidate: Candidate) -> Floats:
+        """Return the extra time of a rank in each step in which it stalls, per step of all [ns]; of others nothing."""
+        if candidate.kind is not CauseKind.RANK:
+            return np.zeros(0)
+        column = self.column[candidate.ranks[0]]
+        stalling: Floats = self.alone[self.stalls[:, column], column] / len(self.steps)
+        return stalling
 
     def _as_it_costs(self, candidate: Candidate, now: int, cost: int) -> Cause:
         """Return a cause by the parts of its excess that cost time: parts that nobody waits for are left out.

@@ -104,6 +104,20 @@ def test_a_slow_host_of_two_ranks_is_named_behind_a_straggler(tmp_path: Path) ->
     assert said["host:node1"]["cost_ns"] == pytest.approx(_gain(shape, plants, plants) - alone, rel=ERROR)
 
 
+def test_a_rank_that_stalls_is_named_though_it_takes_longer_for_nothing_besides(tmp_path: Path) -> None:
+    """Its host is late while it waits for another stage: that costs nothing, and is half of what it takes longer."""
+    options: dict[str, Any] = {"ranks": 12, "nodes": 3, "tp": 2, "pp": 2, "seed": 75104}
+    jobs = (JobOptions(tmp_path, steps=10, plant=plant, **options) for plant in (_LATE_AND_AT_TIMES, "none"))
+    now, then = (step_of(each) for each in jobs)
+    with rocpd.connect(simulate(JobOptions(tmp_path, steps=10, plant=_LATE_AND_AT_TIMES, **options))) as session:
+        (said,) = (each for each in session.summary("overview").findings if each.rule == "comm.straggler")
+    assert (said.rank, said.evidence["stalls"]) == (10, [1, 6])
+    assert said.evidence["cost_percent"] == pytest.approx(100 * (1 - then / now), rel=ERROR)
+
+
+_LATE_AND_AT_TIMES = "late-node=600,intermittent=50"
+
+
 def test_ranks_of_two_hosts_that_stall_together_make_the_steps_slow(tmp_path: Path) -> None:
     shape, plants = Shape(nodes=2), [Plant("stall", 3000, (rank,), (4, 9)) for rank in (1, 6)]
     said = _said(shape, plants, tmp_path / "job")

@@ -287,7 +287,8 @@ def _finding_fields(finding: Finding) -> dict[str, Any]:
         **gain,
         **attributes(finding, "regained_by rank agent step"),
         **window,
-        **attributes(finding, "evidence shown_by action reference"),
+        "evidence": dict(finding.evidence),
+        **attributes(finding, "shown_by action reference"),
     }
 
 

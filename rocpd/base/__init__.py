@@ -267,12 +267,14 @@ def by_key(pairs: Iterable[tuple[_Key, _Item]]) -> dict[_Key, list[_Item]]:
 
 
 def attributes(of: object, names: str) -> dict[str, Any]:
-    """Return attributes of an object, as a JSON document has them.
+    """Return attributes of an object, as a JSON document has them: tuples as lists, members of enums by their values.
 
-    >>> attributes(slice(1, 5), "start stop")
-    {'start': 1, 'stop': 5}
+    >>> attributes(slice(1, (5,)), "start stop")
+    {'start': 1, 'stop': [5]}
     """
-    return {name: getattr(of, name) for name in names.split()}
+    values = {name: getattr(of, name) for name in names.split()}
+    plain = {name: value.value if isinstance(value, enum.Enum) else value for name, value in values.items()}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in plain.items()}
 
 
 def few(words: Sequence[object], most: int = 5, joined: str = ", ") -> str:

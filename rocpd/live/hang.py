@@ -95,7 +95,7 @@ class HangReport:
                 {
                     **attributes(wait, "group operation number waited_ns waiting missing"),
                     "members_without_file": wait.unseen,
-                    "called": wait.differ,
+                    "called": {name: list(ranks) for name, ranks in wait.differ.items()},
                 }
                 for wait in self.waits
             ],

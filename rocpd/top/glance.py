@@ -180,7 +180,7 @@ class Glance:
             "steps": [{"step": step.number, "mean_ns": step.mean_ns} for step in self.steps],
             "parts_percent": dict(self.parts),
             "ranks": [_rank_document(rank) for rank in self.ranks],
-            "findings": self.findings,
+            "findings": list(self.findings),
             "kernels": [dict(zip(("name", "calls", "total_ns", "percent"), row, strict=True)) for row in self.kernels],
             **attributes(self, "problems hangs hang_s missing hang age_s cpu_percent"),
         }

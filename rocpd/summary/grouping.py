@@ -85,7 +85,7 @@ def parts_added(answers: Sequence[Sequence[Any]]) -> Any:
 def _sum(values: Sequence[Any]) -> Any:
     """Return the sum of values that are alike, all at once: added one by one, each sum would be made anew."""
     first = values[0]
-    if isinstance(first, Mapping):
+    if isinstance(first, dict):
         by_key: dict[Any, list[Any]] = {}
         for mapping in values:
             for key, value in mapping.items():

@@ -351,10 +351,8 @@ class Blaming(StepTimes):
         for number in sorted(range(len(candidates)), key=lambda number: -candidates[number].most):
             if candidates[number].most < cost:
                 break
-            less = self._less(candidates[number])
-            if number >= len(clear):  # what else it takes longer is no cause, such as to be late where nobody waits
-                less = np.where(less != 0, self._stalling_of(slice(None)), 0)
-            times = self.job.replay_without(self.removed, less)
+            less = self._less if number < len(clear) else self._stalls_less
+            times = self.job.replay_without(self.removed, less(candidates[number]))
             costs = now - self.spent(times)
             if (costs, -number) > (cost, -worst):
                 worst, cost = number, costs
@@ -364,6 +362,10 @@ class Blaming(StepTimes):
         self.now, self.waits = None if self.removed.any() else now - cost, waits
         cause = self._as_it_costs(candidates[worst], now, cost)
         return replace(cause, cost=cost // len(self.steps), waiting=waiting)
+
+    def _stalls_less(self, candidate: Candidate) -> Ints:
+        """Return the stalls of a candidate at each point [ns]: its other time may cost nothing, as of a late host."""
+        return np.where(self._less(candidate) != 0, self._stalling_of(slice(None)), 0)
 
     def _stalls_of(self, candidate: Candidate) -> Floats:
         """Return the extra time of a rank in each step in which it stalls, per step of all [ns]; of others nothing."""

@@ -146,9 +146,9 @@ class JobGraph:
     @functools.cached_property
     def launching(self) -> frozenset[int]:
         """The ranks of which calls that launch operations are recorded."""
-        return frozenset(
-            distinct(self.rank_of(self.edges.target(np.flatnonzero(self.edges.kind == Edge.LAUNCH)))).tolist()
-        )
+        first, kind = self.edges.first, self.edges.kind
+        ends = ((rank, slice(first[low], first[high])) for rank, (low, high) in self.own.items())
+        return frozenset(rank for rank, edges in ends if (kind[edges] == Edge.LAUNCH).any())
 
     def replay(self, work: Ints | None = None) -> Ints:
         """Return the time of each point [ns], given the time that each takes [ns]; None: as recorded."""

@@ -221,8 +221,8 @@ def _files(folder: str | Path, above: str = "") -> Iterator[tuple[str, int]]:
 
     It takes a third of the time of Path.rglob: an archive has two files for each line of a job.
     """
-    with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError), os.scandir(folder) as found:
-        for entry in sorted(found, key=lambda entry: entry.name):
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError), os.scandir(folder) as entries:
+        for entry in sorted(entries, key=lambda entry: entry.name):
             if entry.is_dir(follow_symlinks=False):
                 yield from _files(entry.path, f"{above}{entry.name}/")
             else:

@@ -14,8 +14,6 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-import numpy as np  # noqa: F401 (here, as it takes 10 ms more below one more import, across the edge of a piece of stack)
-
 from rocpd.base import Progress, UsageError
 from rocpd.base.output import complete_or_nothing, folder_complete_or_nothing, workplace
 from rocpd.convert.deliver import Placement, placements, rank_parts, split_outputs

@@ -132,12 +132,13 @@ class Spread:
     @classmethod
     def sum(cls, spreads: Iterable[Spread]) -> Spread:
         """Return the sum of distributions; adding them up one by one would copy the sum each time."""
-        both, parts = cls(), list[tuple[Ints, Ints]]()
+        both, parts, waiting = cls(), list[tuple[Ints, Ints]](), 0
         for spread in spreads:
             both.calls += spread.calls
-            parts += ((spread._values, spread._counts), *spread._pending)
-        parts = [part for part in parts if len(part[0])]
-        waiting = sum(len(values) for values, _ in parts)
+            waiting += spread._waiting + len(spread._values)
+            if len(spread._values):
+                parts.append((spread._values, spread._counts))
+            parts += spread._pending
         if len(parts) <= _PARTS and waiting <= _PENDING:
             both._pending, both._waiting = parts, waiting
         else:

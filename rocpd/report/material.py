@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import TypeAlias
 
@@ -165,8 +166,10 @@ def arranged(
         rows: rows to show; None: the first ones.
         again: command, and Python, that make it again; empty if there are none.
     """
-    count = sum(1 for _ in summary)  # millions, where ten thousand ranks wait for each other
-    chosen = summary.first(HELD_ROWS) if rows is None else rows[:HELD_ROWS]
+    every = iter(summary)  # once: ten thousand ranks that wait for each other have millions of rows
+    first = list(islice(every, HELD_ROWS))
+    count = len(first) + sum(1 for _ in every)
+    chosen = first if rows is None else rows[:HELD_ROWS]
     units = {row[summary.columns.index("unit")] for row in chosen} if "unit" in summary.columns else set()
     if len(units) > 1:
         chosen = [with_unit([Head(field.name, field.unit) for field in summary.fields], row) for row in chosen]

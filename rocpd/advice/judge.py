@@ -269,12 +269,11 @@ def _elsewhere(rule: Rule, case: Case, finding: Finding, findings: Sequence[Find
     """
     if "together" in finding.evidence or not re.search(rf"\brank {case.job.critical}\b", finding.text):
         return ""
-    faulty = {each.rank for each in findings} if rule.is_fault else None
-    ranks = [
-        rank
-        for rank in case.job.ranks
-        if rank == finding.rank or (_is_found(rule, case, rank) if faulty is None else rank in faulty)
-    ]
+    if rule.is_fault:
+        faulty = {each.rank for each in findings}
+        ranks = [rank for rank in case.job.ranks if rank in faulty]
+    else:
+        ranks = [rank for rank in case.job.ranks if rank == finding.rank or _is_found(rule, case, rank)]
     if len(ranks) < 2:
         return ""
     count, every = len(ranks), len(case.job.ranks)

@@ -178,7 +178,7 @@ def read_ranges(path: Path, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
     Raises:
         InputError: it cannot be read.
     """
-    with as_input_error(path), _raw(path) as file:
+    with as_input_error(path), raw_file(path) as file:
         size = _size(path)
         return [file.xRead(min(length, max(0, size - start)), start) for start, length in ranges]
 
@@ -232,7 +232,7 @@ def _header(path: Path) -> bytes:
             raise InputError(f"{path}: empty", "the profiler did not finish writing it; --skip-bad leaves it out")
         if size < 512:
             raise ForeignError(f"{path}: not a SQLite database", _NO_TRACE)
-        with _raw(path) as file:
+        with raw_file(path) as file:
             header = file.xRead(100, 0)
     if not header.startswith(_MAGIC):
         raise ForeignError(f"{path}: not a SQLite database", _NO_TRACE)
@@ -242,7 +242,8 @@ def _header(path: Path) -> bytes:
 
 
 @contextlib.contextmanager
-def _raw(path: Path) -> Iterator[apsw.VFSFile]:
+def raw_file(path: Path) -> Iterator[apsw.VFSFile]:
+    """Open a file as SQLite does, for the length of a block; closing it keeps the locks of this process."""
     flags = [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READONLY, 0]
     try:
         file = apsw.VFSFile("", _real(path), flags)
@@ -277,7 +278,7 @@ def _is_hot_journal(journal: Path) -> bool:
 
 
 def _has_writer(path: Path) -> bool:
-    with as_input_error(path), _raw(path) as file:
+    with as_input_error(path), raw_file(path) as file:
         return file.xCheckReservedLock()
 
 
@@ -361,7 +362,7 @@ def _recovered_copy(path: Path, journal: Path) -> Opening:
         copy = folder / "copy.db"
         with as_input_error(path):
             size = path.stat().st_size
-            with _raw(path) as source, copy.open("wb") as target:
+            with raw_file(path) as source, copy.open("wb") as target:
                 for offset in range(0, size, _COPY_BLOCK):
                     target.write(source.xRead(min(_COPY_BLOCK, size - offset), offset))
             shutil.copyfile(journal, copy.with_name(copy.name + os.fspath(journal)[len(_real(path)) :]))

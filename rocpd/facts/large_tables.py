@@ -30,7 +30,7 @@ _ITEM = re.compile(r'(?P<alias>\w)\."?(?P<column>\w+)"?(?:\s+AS\s+(?P<name>\w+))
 
 @frozen
 class _Form:
-    """What a statement reads.
+    """Tables and columns of a statement.
 
     Args:
         base: its table.

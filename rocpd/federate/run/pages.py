@@ -110,7 +110,7 @@ class Pages:
         wanted = [places[name] for name in names]
         parts = [self._rows(leaves[first : first + _AT_ONCE], wanted) for first in range(0, len(leaves), _AT_ONCE)]
         ids, *columns = map(np.concatenate, zip(*parts, strict=True))
-        if (ids[1:] <= ids[:-1]).any() or len(parts) > 1 and not all(len(part[0]) for part in parts):
+        if (ids[1:] <= ids[:-1]).any() or (len(parts) > 1 and not all(len(part[0]) for part in parts)):
             raise OtherFormError
         return [ids if name == "id" else column for name, column in zip(names, columns, strict=True)]
 

@@ -40,7 +40,7 @@ BROWN = Colour(153, 107, 61)  # for lines, where YELLOW is too faint on white
 GREY = Colour(190, 190, 190)
 
 COLOURS: Mapping[str, Colour] = {
-    # categories of kernels, as in schema/rules/data/categories.toml
+    # categories of kernels, as in schema/rules/data/categories.json
     "GEMM": BLUE, "attention": GREEN, "communication": RED, "elementwise": SKY, "reduction": PURPLE, "copy": ORANGE,
     "other": GREY,
     # parts of the time of a GPU, and of a step

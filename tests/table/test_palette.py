@@ -1,6 +1,6 @@
 """Colours are told apart by people who see red and green alike, and every category of kernels has one of its own."""
 
-import tomllib
+import json
 from importlib.resources import files
 from itertools import combinations
 
@@ -20,8 +20,8 @@ def _seen(colour: Colour, matrix: tuple[tuple[float, ...], ...]) -> list[float]:
 
 
 def _categories() -> list[str]:
-    built_in = files("rocpd.schema.rules") / "data" / "categories.toml"
-    return [*tomllib.loads(built_in.read_text(encoding="utf-8")), "other"]
+    built_in = files("rocpd.schema.rules") / "data" / "categories.json"
+    return [*json.loads(built_in.read_text(encoding="utf-8")), "other"]
 
 
 def test_every_category_has_a_colour_of_its_own() -> None:

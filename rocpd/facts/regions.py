@@ -222,7 +222,8 @@ def _crossing_segments(start: Sequence[int], end: Sequence[int]) -> tuple[Ints, 
 
 
 _NO_TIMES = np.zeros(0, np.int64)
-_COLUMNS = ("stack", "start", "end", "id", "thread", "name", "category")
+REGION_COLUMNS = ("stack", "start", "end", "id", "thread", "name", "category", "event")
+"""Columns of the statement `regions` that are read together: a column alone takes as long as all."""
 
 
 Steps = Mapping[int, tuple[int, int]]
@@ -273,7 +274,7 @@ def calls_of(reading: RankReading, stack: Ints) -> tuple[RankRegions, Ints, Name
         stack: stack id of each operation; -1 stands for no call. Calls with other stack ids may be missing.
     """
     whole, stacks = reading.whole(), distinct(stack[stack > 0])
-    if len(stacks) > _FEW or read_before(whole.reader, "rocpd_region", statement("regions"), _COLUMNS):
+    if len(stacks) > _FEW or read_before(whole.reader, "rocpd_region", statement("regions"), REGION_COLUMNS):
         regions, names = read_regions(whole)
     else:
         regions, texts, invalid = _read(whole, statement("few_regions").format(stacks=", ".join(map(str, stacks))))
@@ -303,7 +304,8 @@ def read_markers(reader: RankReader) -> Piece:
 def _read(reading: RankReading, select: str) -> tuple[RankRegions, list[str | None], int]:
     """Return regions, the names of their numbers, and the number of regions with invalid timestamps."""
     names = Names()
-    stack, start, end, row, thread, name, category = columns(reading.reader, "rocpd_region", select, _COLUMNS)
+    read = columns(reading.reader, "rocpd_region", select, REGION_COLUMNS)
+    stack, start, end, row, thread, name, category, _ = read
     valid = valid_times(start, end)
     if not valid.all() or reading.reader.selects("rocpd_region"):
         # The launching region may be left out: then no other region counts as launching in its place.

@@ -12,11 +12,11 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from rocpd.base import NULL, Ints, Row, by_key, frozen
+from rocpd.base import NULL, Ints, by_key, frozen
 from rocpd.base.identity import blake2b
 from rocpd.facts.columns import Names, as_text, columns, find_rows, first_of, grouped, number, numbered, statement
 from rocpd.facts.communication.collectives import Channel, CommunicationKernels, is_shared
@@ -33,21 +33,15 @@ from rocpd.facts.communication.rccl import (
     whole_number,
 )
 from rocpd.facts.rank import RankReading
-from rocpd.facts.regions import calls_of
+from rocpd.facts.regions import REGION_COLUMNS, calls_of
 from rocpd.federate.run.rank_reader import Fact, RankReader
 from rocpd.schema.rules.events import valid_times
 from rocpd.schema.rules.kernel_categories import is_communication, load
 from rocpd.schema.rules.kernel_names import names_of_kernels
 
 _DISPATCHED = " WHERE id IN (SELECT kernel_id FROM rocpd_kernel_dispatch)"  # libraries bring thousands of others
-_KERNELS = """
-SELECT id, start, "end", agent_id, stream_id, queue_id, kernel_id FROM rocpd_kernel_dispatch WHERE kernel_id IN ({})"""
-_COLUMNS = ("id", "start", "end", "agent_id", "stream_id", "queue_id", "kernel_id")
-_RCCL_CALLS = """
-SELECT R.event_id, R.tid, R.start, R."end", S.string FROM rocpd_region R
-JOIN rocpd_string S ON S.id = R.name_id
-WHERE R.name_id IN (SELECT id FROM rocpd_string WHERE string GLOB 'nccl*' OR string = 'record_param_comms')
-ORDER BY R.start, R.id"""
+_COLUMNS = ("id", "start", "end", "agent", "stream", "queue", "name", "stack")
+_FUNCTIONS = "SELECT id, string FROM rocpd_string WHERE string GLOB 'nccl*' OR string = 'record_param_comms'"
 _NAMES = ", ".join(f"'{name}'" for name in ARGUMENTS)
 _ARGS = f"""
 SELECT event_id, group_concat(name || char(31) || COALESCE(value, ''), char(30)) FROM rocpd_arg
@@ -103,11 +97,10 @@ def communication_of(channel: Channel, queues: Ints) -> Communication:
 
 def _kernels(reader: RankReader, wanted: Mapping[int, str | None], names: Names) -> tuple[CommunicationKernels, Ints]:
     """Return the dispatches of some kernels with valid times, and their queues."""
-    sql = _KERNELS.format(", ".join(map(str, wanted)))
-    row, start, end, agent, stream, queue, kernel = columns(reader, "rocpd_kernel_dispatch", sql, _COLUMNS)
-    valid = valid_times(start, end).nonzero()[0]
-    kernels = CommunicationKernels(row, names.codes(kernel, wanted.get), agent, stream, start, end)
-    return kernels.take(valid), queue[valid]
+    read = columns(reader, "rocpd_kernel_dispatch", statement("kernels"), _COLUMNS)
+    rows = (np.isin(read[6], [*wanted]) & valid_times(read[1], read[2])).nonzero()[0]
+    row, start, end, agent, stream, queue, kernel, _ = (column[rows] for column in read)
+    return CommunicationKernels(row, names.codes(kernel, wanted.get), agent, stream, start, end), queue
 
 
 class LaunchedBy(NamedTuple):
@@ -234,10 +227,10 @@ _LAUNCHES = Fact("launches", 1, (RcclLaunches, LaunchedBy, RcclCall))
 
 def _launches(reader: RankReader, kernels: Ints) -> RcclLaunches:
     at = np.zeros(len(kernels), np.int64)
-    regions = reader.rows(_RCCL_CALLS) if len(kernels) else []
+    regions = _calls(reader) if len(kernels) else []
     if not regions:
         return RcclLaunches(kernels, at)
-    of_calls = _arguments(reader, [number(event) for event, *_ in regions])
+    of_calls = _arguments(reader, [event for event, *_ in regions])
     launched, time, thread = _launching_calls(reader, kernels)
     calls = list(zip(thread.tolist(), time.tolist(), strict=True))
     threads = _threads(regions, of_calls, {thread: sorted(times) for thread, times in by_key(calls).items()})
@@ -258,6 +251,23 @@ def _launches(reader: RankReader, kernels: Ints) -> RcclLaunches:
     arguments = [*{id(each): each for each in reversed(of_calls.values())}.values()][::-1]  # the last call counts
     sizes, ranks = _made(arguments, ("nranks",)), _made(arguments, ("myrank", "rank"))
     return RcclLaunches(kernels, at, tuple(different), sizes, ranks)
+
+
+_Call: TypeAlias = tuple[int, int, int, int, str | None]
+"""A call to RCCL: event, thread, start, end [ns], name."""
+
+
+def _calls(reader: RankReader) -> list[_Call]:
+    """Return the calls to RCCL of a rank, in order."""
+    names = {number: as_text(name) for number, name in reader.rows(_FUNCTIONS)}
+    if not names:
+        return []
+    read = columns(reader, "rocpd_region", statement("regions"), REGION_COLUMNS)
+    _, start, end, row, thread, name, _, event = read
+    rows = (np.isin(name, [*names]) & (start != NULL) & (end != NULL)).nonzero()[0]
+    rows = rows[np.lexsort((row[rows], start[rows]))]
+    *times, name = (column[rows].tolist() for column in (event, thread, start, end, name))
+    return list(zip(*times, map(names.get, name), strict=True))
 
 
 def _arguments(reader: RankReader, events: Sequence[int]) -> dict[int, Mapping[str, str]]:
@@ -288,19 +298,18 @@ def _launching_calls(reader: RankReader, kernels: Ints) -> tuple[Ints, Ints, Int
 
 
 def _threads(
-    regions: Iterable[Row], of_calls: Mapping[int, Mapping[str, str]], launched: Mapping[int, Sequence[int]]
+    regions: Iterable[_Call], of_calls: Mapping[int, Mapping[str, str]], launched: Mapping[int, Sequence[int]]
 ) -> dict[int, _Thread]:
     """Return the RCCL calls of each thread; `launched`: times at which its calls launched kernels [ns]."""
     threads: dict[int, _Thread] = {}
     known: dict[tuple[str, int], tuple[RcclCall, ...]] = {}
     nothing: Mapping[str, str] = {}
-    for event, tid, start, end, text in regions:
+    for event, thread, start, end, text in regions:
         arguments = of_calls.get(event, nothing)
-        name = arguments.get("function") or as_text(text) or ""
+        name = arguments.get("function") or text or ""
         if (calls := known.get((name, id(arguments)))) is None:
             calls = known[name, id(arguments)] = (RcclCall(name, arguments),) if _FUNCTION.match(name) else ()
-        if calls and isinstance(start, int) and isinstance(end, int):
-            thread = number(tid)
+        if calls:
             if thread not in threads:
                 threads[thread] = _Thread(launched.get(thread, ()))
             threads[thread].add(start, end, calls)

@@ -268,7 +268,9 @@ def _of_rank(reader: RankReader, categories: Categories, step: re.Pattern[str]) 
 
 
 def join(graphs: dict[int, PackedGraph], matched: MatchedChannels, clocks: Clocks, session: Federation) -> JobGraph:
-    """Return the graph of a job.
+    """Return the graph of a job, without ranks that neither compute nor meet others if some compute.
+
+    Nobody waits for such ranks, as launchers and files without events: they would only be ranks unlike all others.
 
     Args:
         graphs: rank -> its graph; graphs are removed from it one by one, so that none is in memory twice.
@@ -276,6 +278,10 @@ def join(graphs: dict[int, PackedGraph], matched: MatchedChannels, clocks: Clock
         clocks: says which times of ranks compare.
         session: the job; if it has many ranks, its processes are stopped during the replay.
     """
+    if computing := {rank for rank, graph in graphs.items() if graph.computes}:
+        groups = (*matched.groups, *((pair.sender, pair.receiver) for pair in matched.pairs))
+        for rank in graphs.keys() - computing - {member.rank for group in groups for member in group}:
+            del graphs[rank]
     is_large = sum(graph.points for graph in graphs.values()) >= _MANY
     process.keep_freed(_LARGE if is_large else process.KEPT)
     if is_large or len(graphs) > _FEW:

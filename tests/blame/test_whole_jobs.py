@@ -65,6 +65,16 @@ def test_no_link_is_named_where_partners_are_inferred(tmp_path: Path) -> None:
         assert _said("pipeline and data", "none", plant, 910_024, tmp_path) != "another"
 
 
+@pytest.mark.parametrize(("plant", "said"), [("late-node=1500", "gpu-node-01"), ("none", None)])
+def test_launchers_are_no_ranks_to_compare_with(plant: str, said: str | None, tmp_path: Path) -> None:
+    """They are neither late with their host, nor do they do work that no other rank does."""
+    job = JobOptions(tmp_path, ranks=6, nodes=3, idle_ranks=2, steps=8, seed=90_101, plant=plant)
+    with rocpd.connect(simulate(job)) as session:
+        (finding,) = (each for each in session.summary("overview").findings if each.rule == "comm.straggler")
+    assert finding.verdict is (Verdict.PROBLEM if said else Verdict.NONE)
+    assert finding.evidence.get("hostname") == said
+
+
 @pytest.mark.parametrize("seed", sized([505], [303, 505, 606, 707, 808]))
 def test_a_rank_computes_as_much_longer_as_it_does_though_stages_differ_in_kernels(seed: int, tmp_path: Path) -> None:
     """Where calls do not say who sends, ranks of two stages are taken for peers, some of which run a kernel oftener."""

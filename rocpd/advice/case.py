@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any, NamedTuple
 
@@ -11,6 +11,7 @@ from rocpd.base import by_key, frozen
 from rocpd.facts.agent_time import FINISHED, NOT_STARTED, UNKNOWN
 from rocpd.facts.recorders import ROCPROFV3, Recordable, TraceProfiler
 from rocpd.facts.short_names import short_names
+from rocpd.facts.timeline import EXPOSED_COMMUNICATION
 from rocpd.federate.select.filters import LEFT_OUT
 from rocpd.schema.rules.kernel_categories import Categories, is_communication
 from rocpd.summary.findings import Confidence, Finding, Verdict
@@ -34,6 +35,29 @@ def window_of(row: Row, length: str) -> tuple[int, int]:
 def short(name: str | None) -> str:
     """Return the short name of a kernel; files may lack its name."""
     return "a kernel without a name" if name is None else short_names([name])[name]
+
+
+def ranks_to_blame(verdict: Finding, hosts: Mapping[int, str | None]) -> Sequence[int]:
+    """Return the ranks that a verdict on stragglers names: one, several, those of its host, or those of its link.
+
+    Args:
+        verdict: a problem.
+        hosts: rank -> its host.
+    """
+    if verdict.rank is not None:
+        return [verdict.rank]
+    host, several = verdict.evidence.get("hostname"), verdict.evidence.get("together", verdict.evidence.get("link"))
+    return several if isinstance(several, list) else [rank for rank, its in hosts.items() if host and its == host]
+
+
+def waits_least(shares: Mapping[int, Mapping[str, float]], ranks: Iterable[int]) -> int | None:
+    """Return the rank with least exposed communication of some; None of none.
+
+    Args:
+        shares: rank -> part of the budget -> share of its time.
+        ranks: the ranks.
+    """
+    return min(ranks, key=lambda rank: (shares[rank].get(EXPOSED_COMMUNICATION, 0.0), rank), default=None)
 
 
 @frozen

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import cast
 
 from rocpd.advice.advice import Advice, Explained
-from rocpd.advice.case import LEAST_GAIN, CannotLookError, Case, JobFacts
+from rocpd.advice.case import LEAST_GAIN, CannotLookError, Case, JobFacts, ranks_to_blame, waits_least
 from rocpd.advice.registry import known_rules
 from rocpd.advice.rule import ALL, Limits, Rule, thresholds
 from rocpd.base import Progress, RocpdError, entries
@@ -329,12 +329,10 @@ def _critical_rank(
     """Return the rank that holds the others up, or else the rank with least exposed communication."""
     findings = tables["ranks"].findings if "ranks" in tables else ()
     guilty = (each for each in findings if each.rule == STRAGGLER and each.verdict is Verdict.PROBLEM)
-    if blamed := next(guilty, None):
-        host, several = (blamed.evidence.get(name) for name in ("hostname", "together"))
-        named = several if isinstance(several, list) else [blamed.rank]
-        suspects = [rank.number for rank in session.ranks if rank.number in named or (host and rank.hostname == host)]
-        shares = {rank: share for rank, share in shares.items() if rank in suspects} or shares
-    return min(shares, key=lambda rank: (shares[rank].get("exposed communication", 0.0), rank), default=None)
+    hosts = {rank.number: rank.hostname for rank in session.ranks}
+    blamed = next((each for each in guilty if "link" not in each.evidence), None)
+    suspects = ranks_to_blame(blamed, hosts) if blamed else ()
+    return waits_least(shares, shares.keys() & suspects or shares)
 
 
 def report_once(findings: Sequence[Finding], rules: Mapping[str, Rule]) -> tuple[list[Finding], list[Explained]]:

@@ -7,7 +7,18 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from rocpd.advice.case import COLLECTIVES, COMMUNICATION, KERNELS, SIZES, CannotLookError, Case, some, step_number
+from rocpd.advice.case import (
+    COLLECTIVES,
+    COMMUNICATION,
+    KERNELS,
+    SIZES,
+    CannotLookError,
+    Case,
+    ranks_to_blame,
+    some,
+    step_number,
+    waits_least,
+)
 from rocpd.advice.rule import Need, Rule, Threshold
 from rocpd.facts.communication.collectives import listed
 from rocpd.facts.timeline import EXPOSED_COMMUNICATION
@@ -77,6 +88,7 @@ _STALLS_OF_HOST = (
 
 def _comm_straggler(case: Case) -> Iterator[Finding]:
     some(case.rows("communication"), COMMUNICATION)
+    hosts = {row["rank"]: row["hostname"] for row in case.rows("ranks")}
     for finding in case.problems("ranks", VERDICT):
         stalls, since = finding.evidence.get("stalls"), finding.evidence.get("since_step")
         later = range(since, sys.maxsize) if isinstance(since, int) else ()  # empty: any step
@@ -84,7 +96,7 @@ def _comm_straggler(case: Case) -> Iterator[Finding]:
         step, window = case.example(late)
         yield replace(
             finding,
-            rank=case.job.critical if finding.rank is None else finding.rank,
+            rank=waits_least(case.job.shares, case.job.shares.keys() & ranks_to_blame(finding, hosts)),
             step=step if late else None,
             window=window,
             gain_percent=float(str(finding.evidence.get("cost_at_most_percent", finding.evidence["cost_percent"]))),
@@ -142,7 +154,7 @@ def has_more_work(finding: Finding) -> bool:
 
 def _comm_straggler_explains(cause: Finding, other: Finding) -> bool:
     if other.rule == "rank.imbalance":
-        return not has_more_work(cause) and other.rank == cause.rank
+        return "link" not in cause.evidence and not has_more_work(cause) and other.rank == cause.rank
     if other.rule == "comm.exposed":
         return "link" in cause.evidence
     if other.rule == "kernel.unstable":  # its kernels take longer in some steps

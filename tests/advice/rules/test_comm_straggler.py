@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from rocpd.advice.rules.communication import COMM_STRAGGLER
 from rocpd.summary.findings import Finding
-from tests.advice.made import found, table
+from tests.advice.made import JOB, found, table
 
 
 @pytest.mark.parametrize(
@@ -29,6 +31,17 @@ def test_it_suggests_nothing_that_is_known_to_be_otherwise(evidence: dict[str, o
     assert hint in finding.action
 
 
+@pytest.mark.parametrize("which", [{"hostname": "b"}, {"together": [2, 3]}, {"link": [2, 3]}])
+def test_several_are_looked_at_on_one_of_them_that_waits_least(which: dict[str, object]) -> None:
+    """The critical rank may be another one, which something else makes slow."""
+    verdict = Finding("they cost a lot", "comm.straggler", evidence={"cost_percent": 9.0, **which})
+    ranks = table("ranks", [{"rank": rank, "hostname": "aabb"[rank]} for rank in range(4)], [verdict])
+    shares = {rank: {"exposed communication": share} for rank, share in enumerate([10.0, 20.0, 35.0, 30.0])}
+    job = replace(JOB, ranks=(0, 1, 2, 3), shares=shares)
+    (finding,) = found(COMM_STRAGGLER, {"ranks": ranks, "communication": [{"class": "transfer"}]}, job)
+    assert finding.rank == 3
+
+
 @pytest.mark.parametrize(
     ("evidence", "rule", "explains"),
     [
@@ -37,6 +50,7 @@ def test_it_suggests_nothing_that_is_known_to_be_otherwise(evidence: dict[str, o
         ({"mainly": "compute"}, "kernel.unstable", False),
         ({"link": [1, 5]}, "comm.slow", True),
         ({"link": [1, 6]}, "comm.slow", False),
+        ({"link": [0, 5]}, "rank.imbalance", False),
     ],
 )
 def test_it_explains_what_it_brings_with_it(evidence: dict[str, object], rule: str, explains: bool) -> None:

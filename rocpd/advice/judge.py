@@ -266,8 +266,9 @@ def _elsewhere(rule: Rule, case: Case, finding: Finding, findings: Sequence[Find
     """Return words on the ranks that share a finding about the critical one; empty where there are no others.
 
     A rule on faults compares all ranks when it looks once; another looks at each rank as if it were the critical one.
+    Findings on stragglers name all their ranks: another finding is another cause.
     """
-    if "together" in finding.evidence or not re.search(rf"\brank {case.job.critical}\b", finding.text):
+    if "cause" in finding.evidence or not re.search(rf"\brank {case.job.critical}\b", finding.text):
         return ""
     if rule.is_fault:
         faulty = {each.rank for each in findings}

@@ -42,6 +42,19 @@ def test_several_are_looked_at_on_one_of_them_that_waits_least(which: dict[str, 
     assert finding.rank == 3
 
 
+def test_each_straggler_has_its_own_cause() -> None:
+    """Nothing is said to be so on other ranks, whose findings name other causes."""
+    verdicts = [
+        Finding(
+            f"rank {rank} costs {cost} %", "comm.straggler", rank=rank, evidence={"cost_percent": cost, "cause": "it"}
+        )
+        for rank, cost in enumerate((9.0, 3.0))
+    ]
+    ranks = table("ranks", [{"rank": 0}, {"rank": 1}], verdicts)
+    findings = found(COMM_STRAGGLER, {"ranks": ranks, "communication": [{"class": "transfer"}]})
+    assert [finding.text for finding in findings] == ["rank 0 costs 9.0 %", "rank 1 costs 3.0 %"]
+
+
 @pytest.mark.parametrize(
     ("evidence", "rule", "explains"),
     [

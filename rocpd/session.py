@@ -260,7 +260,7 @@ class Session(Federation):
             step_marker: regular expression for the text of markers that are steps.
 
         Raises:
-            UsageError: a word is no change, or two contradict each other.
+            UsageError: a word is no change, two contradict each other, or a window or filters of events are chosen.
             RocpdError: a change matches nothing in the job, or there is no GPU work.
         """
         from rocpd.replay.changes import changes

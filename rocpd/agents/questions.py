@@ -233,8 +233,6 @@ class Replayed(Asking):
 
     def answer(self, session: Session) -> Document:
         """Return the prediction with its bounds, and the limits of the step in it."""
-        if session.window:
-            raise UsageError("whatif replays whole jobs: neither start, end nor step has an effect")
         answer = session.whatif(without=self.without, scale=self.scale, overlap=self.overlap)
         return {
             "certainty": "a prediction between low_ns and high_ns, as far as the recorded order of waits explains it",

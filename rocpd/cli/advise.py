@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from rocpd.base import UsageError, entries, frozen
+from rocpd.base import entries, frozen
 from rocpd.base.option import Heading, declare, options_of, plain, spelt
 from rocpd.base.texts import as_data
 from rocpd.cli import tables
@@ -142,8 +142,6 @@ def whatif(job: JobChoice, changed: Changed, output: TableOptions, asked: Asked)
 
     form, path = tables.form_and_path(changed.format, output, tables.TEXT_OR_JSON)
     wanted = changes(changed.without, changed.scale, changed.overlap)
-    if job.window():
-        raise UsageError("whatif replays whole jobs: a window has no effect", "rocpd trim writes the part of a window")
     options = Options(**asked.fields(Options))
     with (
         job.connect(has_analyses=True) as session,

@@ -25,7 +25,7 @@ from functools import partial
 
 import numpy as np
 
-from rocpd.base import Floats, Ints, Progress, RocpdError, by_key, frozen, percent_text
+from rocpd.base import Floats, Ints, Progress, RocpdError, UsageError, by_key, frozen, percent_text
 from rocpd.base.stages import Stage, Stages
 from rocpd.base.student import student_quantile
 from rocpd.facts.timeline import COMPUTE, COPIES
@@ -472,15 +472,19 @@ def what_if(
     """Return the gain of changes; without any, that of each cause and each large part.
 
     Args:
-        session: one job; all of its steps count, whatever the window.
+        session: one job, all of whose steps count: it has no window, and no filters but those of ranks.
         asked: the changes.
         categories: say which kernels are communication; None: the built-in ones.
         step_marker: markers that are steps.
         progress: called with (time that passed, expected time of all) [ms].
 
     Raises:
+        UsageError: the session has a window or filters.
         RocpdError: there are separate runs, or no GPU work, or a change names nothing in the job.
     """
+    if session.selection.window or session.selection.filtered:
+        what = "a window has" if session.selection.window else "filters of events have"
+        raise UsageError(f"whatif replays whole jobs: {what} no effect", "rocpd trim writes the part of a window")
     with session.job.reporting(progress, {**STAGES, Stage.CAUSES: 1} if asked else STAGES):
         replays = read_replays(session, categories, step_marker)
         count, matched = len(replays.steps) if replays.has_steps else 0, replays.job.matched

@@ -12,6 +12,7 @@ from statistics import median
 import numpy as np
 import pytest
 
+from rocpd import Filters, Window
 from rocpd.base import RocpdError, UsageError
 from rocpd.base.stages import Stages
 from rocpd.facts.communication.collectives import listed
@@ -246,6 +247,15 @@ def test_where_nothing_can_be_named_the_hint_says_how_to_see_that(
 def test_a_job_without_gpu_work(open_job: OpenJob) -> None:
     with pytest.raises(RocpdError, match="no GPU work"):
         open_job(Member(0).region("main", 0, 100)).whatif()
+
+
+@pytest.mark.parametrize("part", [Window("10%", "90%"), Filters(kernel="gemm"), Filters(agents="1")])
+def test_no_part_of_a_job_is_replayed(part: Window | Filters, open_job: OpenJob) -> None:
+    """It would be the whole job that is replayed, whatever was chosen."""
+    job = open_job(Member(0).kernel("gemm", 1_000, 401_000).kernel("other", 402_000, 403_000))
+    chosen = job.within(part) if isinstance(part, Window) else job.where(part)
+    with pytest.raises(UsageError, match="whatif replays whole jobs"):
+        chosen.whatif()
 
 
 def test_the_command_says_it_in_a_few_lines_and_as_json(cli: Cli, tmp_path: Path) -> None:

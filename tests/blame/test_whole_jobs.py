@@ -279,6 +279,16 @@ def test_a_stall_that_unmatched_communication_waits_for_is_why_a_step_is_slow(tm
     assert all(f"rank {rank}: host 5.8" in each.text for each in slow)
 
 
+def test_no_rank_is_acquitted_that_makes_steps_slow(tmp_path: Path) -> None:
+    """Where a tenth of the time of communication is unmatched, it may be what waits for its stalls."""
+    every: dict[str, Any] = {"ranks": 12, "nodes": 2, "pp": 3, "tp": 2, "steps": 11, "seed": 90303, "rccl": "none"}
+    job = JobOptions(tmp_path, **every, start_spread=2, noise=2, noise_memory=0.6, plant="host-stall")
+    with rocpd.connect(simulate(job)) as session:
+        (finding,) = (each for each in session.summary("overview").findings if each.rule == "comm.straggler")
+    assert finding.verdict is Verdict.UNKNOWN
+    assert "rank 6 makes steps 3, 6 slow; rank 6: its host takes 7.99 ms longer" in finding.text
+
+
 def test_no_work_of_all_hosts_makes_a_step_slow_where_their_calls_are_not_recorded(tmp_path: Path) -> None:
     """One host stalls for 3 ms; what the others do until then looks like work of theirs."""
     job = JobOptions(tmp_path, ranks=8, steps=10, seed=20066, plant="host-stall=3000,no-hip-trace")

@@ -37,6 +37,7 @@ _FEW_STEPS = 4
 _REGULAR = 4  # equally spaced stalls: with so many, they come again
 _LISTED = 8  # steps
 _MUCH = 0.03  # share of a step, of the cost of all that differs
+_LONG = 0.01  # share of all steps, of the time by which a rank makes some of them longer
 _ALSO = 0.25  # times the main part of a cause, of another part that is named
 _FAR, _MORE = 1.25, 0.01  # times its cost, and share of a step beside it, from which on the most it may cost is named
 _SEVERAL = 3  # stalling ranks from which on their common cost is given
@@ -267,6 +268,7 @@ def _findings(blame: Blame, pieces: Periods, hosts: _Hosts, *, lacks_ranks: bool
     limits = [*_not_compared(blame), *_coverage(blame), *([str(blame.denied)] if blame.denied else _together(blame))]
     limits += ["ranks that are not among the files may be waited for"] if lacks_ranks else []
     limits += [blame.unseen] if blame.unseen else []
+    limits += _stalling(blame, "step" if unit == "steps" else "piece")
     if unmet := sorted(set(blame.unmet) & set(blame.together)):
         limits.append(f"whom {_named(unmet)} communicates with is not known")
     suspected = "" if blame.denied else _suspected(blame, pieces)
@@ -511,6 +513,14 @@ def _not_compared(blame: Blame) -> Iterator[str]:
     """Yield the ranks whose work no other rank does, in words."""
     if alone := sorted(rank for rank, share in blame.compared.items() if share < _COMPARED):
         yield f"{_named(alone)} {'does' if len(alone) == 1 else 'do'} work that no other rank does"
+
+
+def _stalling(blame: Blame, noun: str) -> Iterator[str]:
+    """Yield the ranks that make steps slow, in words: communication that is not matched may wait for them then."""
+    for ranks, slow in by_key((cause.ranks, cause) for cause in blame.slow.values() if cause.ranks).items():
+        if sum(cause.takes[cause.mainly] for cause in slow) >= _LONG * blame.step_ns * len(blame.steps):
+            which = _in_steps(sorted(cause.stalls[0] for cause in slow), noun)
+            yield f"{_named(ranks)} make{'s'[: len(ranks) == 1]} {which} slow"
 
 
 def _coverage(blame: Blame) -> Iterator[str]:

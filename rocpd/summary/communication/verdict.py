@@ -40,6 +40,7 @@ _MUCH = 0.03  # share of a step, of the cost of all that differs
 _LONG = 0.01  # share of all steps, of the time by which a rank makes some of them longer
 _ALSO = 0.25  # times the main part of a cause, of another part that is named
 _FAR, _MORE = 1.25, 0.01  # times its cost, and share of a step beside it, from which on the most it may cost is named
+_LINKED = 0.1  # share of what a rank takes longer: if it may cost no more, records hardly link it to any wait
 _SEVERAL = 3  # stalling ranks from which on their common cost is given
 _Hosts: TypeAlias = Mapping[int, str | None]
 
@@ -500,13 +501,17 @@ def _lasting(cause: Cause, count: int, unit: str) -> str:
 
 
 def _suspected(blame: Blame, pieces: Periods) -> str:
-    """Return the suspect, in words: the rank with most excess, where its cost is not known."""
-    if not blame.suspect:
+    """Return the suspect, in words: the rank with most excess, where its cost is not known.
+
+    If hardly anything waits for it, even with all waits that may be, its own waits may not be recorded: no bound holds.
+    """
+    if not (suspect := blame.suspect):
         return ""
-    why = _why(blame.suspect, blame.suspect.stalled > STALLS, blame.steps, pieces.unit)
-    then = "" if blame.suspect.mainly == OF_COMPUTE else ":"
-    most = f", up to {percent_text(blame.suspect.most * 100 / blame.step_ns)} of a step" if blame.suspect.most else ""
-    return f"; {_named(blame.suspect.ranks)}{then} {why}, at what cost is not known{most}"
+    why = _why(suspect, suspect.stalled > STALLS, blame.steps, pieces.unit)
+    then = "" if suspect.mainly == OF_COMPUTE else ":"
+    is_bounded = suspect.most > _LINKED * suspect.takes[suspect.mainly]
+    most = f", up to {percent_text(suspect.most * 100 / blame.step_ns)} of a step" if is_bounded else ""
+    return f"; {_named(suspect.ranks)}{then} {why}, at what cost is not known{most}"
 
 
 def _not_compared(blame: Blame) -> Iterator[str]:

@@ -19,6 +19,7 @@ _pid = os.getpid()
 _is_own = False
 _ROWS = 100_000  # new objects until the collector looks for cycles
 _TRIM, _MMAP = -1, -3  # M_TRIM_THRESHOLD, M_MMAP_THRESHOLD of mallopt
+_DONTNEED = 4  # of madvise
 KEPT = 1 << 29
 """Freed memory is kept in pieces of up to this size [bytes]."""
 
@@ -72,6 +73,24 @@ def give_back() -> None:
 
     if _is_own and hasattr(library := ctypes.CDLL(None), "malloc_trim"):
         library.malloc_trim(0)
+
+
+def let_go_of(library: str) -> None:
+    """Give the memory of a library that is not needed soon back to the system, on Linux: its file has the content.
+
+    Args:
+        library: the name of its file.
+    """
+    import ctypes
+    import re
+    from pathlib import Path
+
+    held = Path("/proc/self/smaps")
+    text = held.read_text() if held.exists() else ""
+    unchanged = rf"^(\w+)-(\w+) r-\Sp .*/{re.escape(library)}\n(?:\w+:.*\n)*?Anonymous: +0 kB$"
+    for first, end in re.findall(unchanged, text, re.MULTILINE):
+        start = int(first, 16)
+        ctypes.CDLL(None).madvise(ctypes.c_void_p(start), ctypes.c_size_t(int(end, 16) - start), _DONTNEED)
 
 
 def number() -> int:

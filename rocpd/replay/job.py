@@ -50,7 +50,7 @@ from rocpd.replay.points import (
     numbers_in_time,
     small,
 )
-from rocpd.replay.times import times_of
+from rocpd.replay.times import compiled, times_of
 from rocpd.schema.rules.kernel_categories import Categories, load
 from rocpd.schema.rules.steps import STEP_MARKER, is_step
 
@@ -289,6 +289,8 @@ def join(graphs: dict[int, PackedGraph], matched: MatchedChannels, clocks: Clock
     hosts = {rank.number: rank.hostname for rank in session.ranks}
     job = _Joining(graphs, clocks, hosts).job(matched)
     job.give_back()
+    if is_large:  # while memory has room for the compiler
+        compiled(job.edges, job.order, np.result_type(job.points.time, job.points.lag))
     return job
 
 

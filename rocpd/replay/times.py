@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from rocpd.base import Ints
+from rocpd.base import Ints, process
 from rocpd.replay.points import OrderedEdges
 
 _WORTH = 45_000  # points, 0.6 us each: as long as it takes to import the compiler, and to compile the loop
@@ -41,10 +41,15 @@ def times_of(edges: OrderedEdges, order: Ints, takes: Ints) -> Ints:
         _Plain.passed += len(takes)
         return np.array(_plain(*edges.lists, order.tolist(), takes.tolist()), np.int64)
     held = [np.ascontiguousarray(column) for column in (order, edges.first, edges.source, edges.lag, takes)]
-    loop = _compiled(*(column.dtype.itemsize * 8 for column in held))
-    if not loop(len(takes), *(column.ctypes.data for column in held)):
+    if not compiled(edges, order, takes.dtype)(len(takes), *(column.ctypes.data for column in held)):
         raise OverflowError
     return held[-1]
+
+
+def compiled(edges: OrderedEdges, order: Ints, kind: Any) -> Callable[..., bool]:
+    """Return the loop for some columns and a type of times, compiled once: the compiler takes 60 MB meanwhile."""
+    kinds = order.dtype, edges.first.dtype, edges.source.dtype, edges.lag.dtype, kind
+    return _compiled(*(each.itemsize * 8 for each in kinds))
 
 
 def _plain(first: list[int], source: list[int], lag: list[int], order: list[int], takes: list[int]) -> list[int]:
@@ -88,4 +93,5 @@ def _compiled(*bits: int) -> Callable[..., bool]:
     pointers = [ctypes.c_void_p] * 5
     loop = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_int64, *pointers)(engine.get_function_address("times"))
     loop.engine = engine  # type: ignore[attr-defined]  # holds the machine code
+    process.let_go_of("libllvmlite.so")
     return loop

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import re
 import sqlite3
+import sys
 import tracemalloc
 from collections.abc import Sequence
 from contextlib import closing
@@ -124,6 +125,17 @@ def test_a_compiled_replay_is_the_plain_one(dataset: JobGraph, monkeypatch: pyte
     plain = dataset.replay(dataset.points.work * 2)
     monkeypatch.setattr("rocpd.replay.times._WORTH", 0)
     assert (dataset.replay(dataset.points.work * 2) == plain).all()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the compiler stays in memory")
+def test_the_compiler_takes_no_memory_beside_the_job(dataset: JobGraph, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its code alone takes as much as five columns of a million points."""
+    monkeypatch.setattr("rocpd.replay.times._WORTH", 0)
+    dataset.replay()
+    dataset.replay_without(np.zeros(1, np.int32))
+    maps = re.findall(r"libllvmlite\.so\n(?:\w+:.*\n)*?Rss: +(\d+) kB", Path("/proc/self/smaps").read_text())
+    assert len(maps) >= 3
+    assert sum(map(int, maps)) < 8192
 
 
 def test_times_take_four_bytes_until_they_do_not_fit(dataset: JobGraph, monkeypatch: pytest.MonkeyPatch) -> None:

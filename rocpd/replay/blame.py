@@ -468,7 +468,8 @@ class Blaming(StepTimes):
     @functools.cached_property
     def moved(self) -> Ints:
         """The numbers of the transfers that count."""
-        return (self.counts & (self.job.link >= 0)).nonzero()[0]
+        rows = self.job.link.rows[:-1]
+        return rows[self.counts[rows]]
 
     def _of_hosts(self) -> Iterator[Candidate]:
         """Yield hosts of several ranks, all of which take longer than the ranks of other hosts, or stall together."""
@@ -520,7 +521,7 @@ class Blaming(StepTimes):
         """
         less = self.nothing()
         if cause.kind is CauseKind.LINK:
-            rows = (self.counts & (self.job.link == int(cause.name))).nonzero()[0]
+            rows = self.moved[self.job.link[self.moved] == int(cause.name)]
             less[rows] = self._transfers_longer(rows)
             return less
         if cause.kind is CauseKind.HOST:

@@ -536,7 +536,7 @@ class Changing:
         computes, copies, moves = (
             counts & (points.part == COMPUTE),
             counts & (points.part == COPIES),
-            self.job.link >= 0,
+            self.job.link[:] >= 0,
         )
         moves &= counts
         named: dict[str, Callable[[], Flags]] = {
@@ -544,8 +544,8 @@ class Changing:
             "call": lambda: self.calls & self._matching(change, self.calls, _CALL),
             "copies": lambda: copies & self._matching(change, copies, "copy"),
             "collective": lambda: moves & self._collectives(change, moves),
-            "link": lambda: counts & np.isin(self.job.link, self._links(change)),
-            "rank": lambda: counts & (self.job.link < 0) & self._of_rank(change),
+            "link": lambda: counts & np.isin(self.job.link[:], self._links(change)),
+            "rank": lambda: counts & (self.job.link[:] < 0) & self._of_rank(change),
         }
         if change.name:
             return named[change.kind]()
@@ -566,9 +566,10 @@ class Changing:
         word = _plain(change.name)
         by_call = [number for number, name in enumerate(job.moves) if word in _plain(name)]
         by_kernel = [number for number, name in enumerate(job.names) if word in _plain(name)]
-        some: Flags = np.isin(job.move, by_call) | ((job.move < 0) & np.isin(job.points.name, by_kernel))
+        some: Flags = np.isin(job.move[:], by_call) | ((job.move[:] < 0) & np.isin(job.points.name, by_kernel))
         if not (some & moves).any():
-            known = sorted({job.moves[number].lower() for number in np.unique(job.move[moves]).tolist() if number >= 0})
+            codes = np.unique(job.move[moves.nonzero()[0]]).tolist()
+            known = sorted({job.moves[number].lower() for number in codes if number >= 0})
             raise RocpdError(f"{change}: there is none", _there_are(known))
         return some
 
@@ -620,11 +621,11 @@ class Changing:
         ends = (points.part == COMMUNICATION) & (points.kind == Point.TRANSFER)
         ends &= self.counts
         if change.name:
-            return self._long(ends & np.isin(job.link, self._links(change)))
+            return self._long(ends & np.isin(job.link[:], self._links(change)))
         sends = [number for number, name in enumerate(job.moves) if "SEND" in name or "RECV" in name]
         between = [number for number, link in enumerate(job.links) if link.sends]
-        ends = self._long(ends & ~np.isin(job.move, sends) & ~np.isin(job.link, between))
-        return ends & ~np.isin(job.link, self._needed_at_once(ends)) if ends.any() else ends
+        ends = self._long(ends & ~np.isin(job.move[:], sends) & ~np.isin(job.link[:], between))
+        return ends & ~np.isin(job.link[:], self._needed_at_once(ends)) if ends.any() else ends
 
     def _needed_at_once(self, ends: Flags) -> list[int]:
         """Return the links of all-to-alls, and those whose all-reduces come with the first layers of a step.

@@ -35,6 +35,7 @@ from rocpd.replay.points import (
     NO_POINTS,
     Edge,
     Edges,
+    FewPoints,
     OrderedEdges,
     PackedGraph,
     Point,
@@ -93,8 +94,8 @@ class JobGraph:
         edges: between the points, in order of their targets.
         own: rank -> the number of its first point, and of the first point after its last.
         order: numbers of points such that each comes after all that it waits for.
-        link: for each transfer, the number of its link; -1 for all other points.
-        move: for each transfer, the number of its operation in `moves`; -1 if unknown, and for all other points.
+        link: the number of the link of each matched transfer.
+        move: the number in `moves` of the operation of each matched transfer of which it is known.
         links: the links of collectives and transfers.
         moves: operations of transfers by their calls, as MPI names them, such as `ALLREDUCE`.
         names: the names that points refer to by number.
@@ -112,8 +113,8 @@ class JobGraph:
     edges: OrderedEdges
     own: Mapping[int, tuple[int, int]]
     order: Ints
-    link: Ints
-    move: Ints
+    link: FewPoints
+    move: FewPoints
     links: tuple[Link, ...]
     moves: tuple[str, ...]
     names: tuple[str, ...]
@@ -140,7 +141,8 @@ class JobGraph:
     @functools.cached_property
     def unmatched(self) -> Ints:
         """The numbers of the transfers whose partners are not known."""
-        alone: Ints = ((self.points.kind == Point.TRANSFER) & (self.link < 0)).nonzero()[0]
+        ends = (self.points.kind == Point.TRANSFER).nonzero()[0]
+        alone: Ints = ends[self.link[ends] < 0]
         return alone
 
     @functools.cached_property
@@ -349,12 +351,13 @@ class _Joining:
         time = time.astype(np.result_type(np.int32, small(int(time.max(initial=0)))), copy=False)
         points, moved = replace(points, time=time), {rank: moved.get(rank, 0) - origin for rank in self.own}
         meetings = list(self._meetings(groups, time))
-        link, move = self._moving(points, meetings)
+        link, move = map(FewPoints.of, self._moving(points, meetings))
+        is_met = link[:] >= 0
         steps = {rank: self._steps(rank) for rank in self.graphs}
-        share, contradicted = self._matched(time, link >= 0), sum(each.contradicted for each in self.graphs.values())
+        share, contradicted = self._matched(time, is_met), sum(each.contradicted for each in self.graphs.values())
         hidden = [graph.hidden.among(self.own[rank][0], self.kind) for rank, graph in self.graphs.items()]
         agents = {rank: graph.agents for rank, graph in self.graphs.items()}
-        points, edges = self._edges(points, link >= 0, meetings)
+        points, edges = self._edges(points, is_met, meetings)
         order = numbers_in_time(time, _ties(points.kind), self.kind)
         texts = tuple(self.links), tuple(self.moves), tuple(self.codes)
         graph = JobGraph(points, edges, self.own, order, link, move, *texts, steps, self.hosts, share, contradicted)

@@ -138,6 +138,35 @@ NO_EDGES = Edges.of(Edge.PROGRAM, *(np.zeros(0, np.int64) for _ in range(2)))
 
 
 @frozen
+class FewPoints:
+    """A column of numbers from 0 that few points have, such as transfers; of all others, -1, it holds nothing.
+
+    Args:
+        rows: the points that have one, in order; then the number of all points.
+        values: the numbers; then -1.
+    """
+
+    rows: Ints
+    values: Ints
+
+    @classmethod
+    def of(cls, column: Ints) -> FewPoints:
+        """Return a column in this form."""
+        rows = (column >= 0).nonzero()[0]
+        return cls(np.append(rows, len(column)), narrowed(np.append(column[rows], -1)))
+
+    def __getitem__(self, points: Ints | slice) -> Ints:
+        """Return the numbers of some points."""
+        if isinstance(points, slice):
+            start, stop, _ = points.indices(int(self.rows[-1]))
+            column, here = np.full(stop - start, -1, self.values.dtype), slice(*self.rows.searchsorted((start, stop)))
+            column[self.rows[here] - start] = self.values[here]
+            return column
+        at = self.rows.searchsorted(points)
+        return np.where(self.rows[at] == points, self.values[at], self.values[-1:])
+
+
+@frozen
 class OrderedEdges:
     """Edges of a whole job in order of their targets: those of a point stand together, so no column names it.
 

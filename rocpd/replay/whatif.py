@@ -326,7 +326,7 @@ class Replays:
             return 0.0
         is_link = change.kind == "link"
         if is_link:
-            columns = np.bincount(self.job.link[some], minlength=len(self.job.links)).nonzero()[0]
+            columns = np.bincount(self.job.link[some.nonzero()[0]], minlength=len(self.job.links)).nonzero()[0]
             series = blaming.by_link(blaming.beyond.longer(blaming.moved), blaming.moved)
             here = np.isin(np.arange(len(self.job.links)), columns)
             usual = ~here & np.isin(blaming.beyond.shapes, blaming.beyond.shapes[columns])

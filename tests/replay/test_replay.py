@@ -29,7 +29,7 @@ from rocpd.replay.causes import Blame, CauseKind
 from rocpd.replay.excess import Excess, StepPlaces, _of_rank, excess
 from rocpd.replay.graph import read_graph
 from rocpd.replay.job import JobGraph, read_job
-from rocpd.replay.points import Edge, Edges, PackedGraph, Point, PossibleWaits, RankGraph, narrowed
+from rocpd.replay.points import Edge, Edges, FewPoints, PackedGraph, Point, PossibleWaits, RankGraph, narrowed
 from rocpd.schema.rules.kernel_categories import load
 from rocpd.schema.rules.steps import STEP_MARKER, is_step
 from rocpd.simulator import JobOptions, simulate
@@ -165,8 +165,18 @@ def test_points_come_after_all_that_they_wait_for(dataset: JobGraph) -> None:
 def test_a_graph_takes_few_bytes(dataset: JobGraph) -> None:
     """A thousand ranks have ten million points, and half as many edges more."""
     edges = dataset.edges.first, dataset.edges.source, dataset.edges.lag, dataset.edges.kind
-    columns = (*dataset.points.columns(), *edges, dataset.link, dataset.move, dataset.order)
-    assert sum(column.nbytes for column in columns) <= 37 * len(dataset.points)
+    few = (column for each in (dataset.link, dataset.move) for column in (each.rows, each.values))
+    columns = (*dataset.points.columns(), *edges, *few, dataset.order)
+    assert sum(column.nbytes for column in columns) <= 36 * len(dataset.points)
+
+
+def test_a_column_of_few_points_is_the_whole_column() -> None:
+    column = np.array([-1, 3, -1, -1, 0, 70_000, -1])
+    few = FewPoints.of(column)
+    assert few[:].tolist() == column.tolist()
+    assert few[2:6].tolist() == column[2:6].tolist()
+    assert few[np.array([6, 5, 0, 4])].tolist() == [-1, 70_000, -1, 0]
+    assert not len(FewPoints.of(column[:0])[:])
 
 
 @pytest.mark.parametrize("is_slow", [False, True])

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 
 from rocpd.agents.document import LEAST_BYTES, divided, fitted, rows_of, size_of
 from rocpd.summary.findings import Finding, Verdict
+from tests.soak import sized
 
 _TEXT = st.text(max_size=60)
 _TABLE = st.builds(
@@ -26,7 +27,7 @@ _TABLE = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=sized(20, 1000), deadline=None)
 @given(st.lists(_TABLE, max_size=4, unique_by=lambda table: table["table"]), st.lists(_TEXT, max_size=80))
 def test_no_answer_is_over_its_cap(tables: list[dict[str, object]], notes: list[str]) -> None:
     document = {"command": "rocpd query", "notes": notes, "tables": tables}

@@ -15,7 +15,7 @@ from rocpd.summary.findings import Confidence, Finding, Verdict
 from tests.blame.cases import CASES, Case, Made, made
 from tests.blame.files import clock
 from tests.blame.generator import Plant, Shape
-from tests.soak import sized
+from tests.soak import paired, sized
 
 SAMPLE = (
     *("checkpoints", "pauses", "late-node", "late-node-and-straggler", "slow-node-and-straggler"),
@@ -149,10 +149,13 @@ def test_who_waits_for_a_rank_without_a_file_is_not_known(tmp_path: Path) -> Non
     assert "ranks that are not among the files may be waited for" in said.text
 
 
-@pytest.mark.parametrize(("jump", "after"), [(3_000_000_000, 1), (3_000_000_000, 8), (2_000_000, 4)])
-@pytest.mark.parametrize("rccl", ["calls", "sizes"])
-def test_a_clock_that_was_set_accuses_nobody_else(rccl: str, jump: int, after: int, tmp_path: Path) -> None:
+@pytest.mark.soak
+@pytest.mark.parametrize(
+    ("setting", "rccl"), paired([(3_000_000_000, 1), (3_000_000_000, 8), (2_000_000, 4)], ["calls", "sizes"])
+)
+def test_a_clock_that_was_set_accuses_nobody_else(setting: tuple[int, int], rccl: str, tmp_path: Path) -> None:
     """Of a communicator of unknown size the ranks of each clock look like one, and waiting like a slow link."""
+    jump, after = setting
     shape, plant = Shape(nodes=2, rccl=rccl), Plant("compute", 10, (1,))
     job = made(Case(shape, (plant,), {}), tmp_path)
     for rank in shape.on_node(1):

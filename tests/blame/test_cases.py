@@ -17,7 +17,7 @@ WARM = ("warm-up", "step-0")
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("name", sample([*CASES], 2))
+@pytest.mark.parametrize("name", sample([*CASES], 3))
 def test_case_is_what_it_says(name: str) -> None:
     case = CASES[name]
     job = played(case.shape, case.plants)

@@ -19,17 +19,24 @@ from rocpd.summary.findings import Finding, Verdict
 from tests.blame.cases import Case, made
 from tests.blame.generator import Plant, Shape, played
 from tests.blame.jobs import step_of
-from tests.soak import paired
+from tests.soak import paired, sized
 from tests.summary.cells import cells
 
 ERROR = 0.2  # of what a cause costs
 
 
+def _opened(shape: Shape, plants: Sequence[Plant], folder: Path) -> rocpd.Session:
+    made(Case(shape, tuple(plants), {}), folder)
+    return rocpd.connect(folder)
+
+
+def _causes(session: rocpd.Session) -> list[Finding]:
+    return [each for each in session.summary("overview").findings if each.rule in ("comm.straggler", "step.outlier")]
+
+
 def _said(shape: Shape, plants: Sequence[Plant], folder: Path) -> list[Finding]:
-    with rocpd.connect(made(Case(shape, tuple(plants), {}), folder).files) as session:
-        return [
-            each for each in session.summary("overview").findings if each.rule in ("comm.straggler", "step.outlier")
-        ]
+    with _opened(shape, plants, folder) as session:
+        return _causes(session)
 
 
 def _gain(shape: Shape, plants: Sequence[Plant], gone: Sequence[Plant]) -> float:
@@ -38,6 +45,7 @@ def _gain(shape: Shape, plants: Sequence[Plant], gone: Sequence[Plant]) -> float
     return (with_all.ends[-1] - without.ends[-1]) / shape.steps
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("shape", "plants"),
     [
@@ -46,21 +54,24 @@ def _gain(shape: Shape, plants: Sequence[Plant], gone: Sequence[Plant]) -> float
         (Shape(nodes=2), [Plant("late", 500, (1, 3, 5))]),
         (Shape(nodes=2), [Plant("compute", size, (rank,)) for rank, size in ((1, 10), (4, 11.5), (6, 13))]),
         (Shape(tp=4, nodes=2), [Plant("compute", 10, (1, 5))]),
-        (Shape(ranks=32, nodes=4, layers=2), [Plant("compute", 10, (1, 4, 9, 12, 17, 20, 25, 30))]),
+        sized(
+            (Shape(ranks=16, nodes=4, layers=2), [Plant("compute", 10, (1, 4, 9, 12))]),
+            (Shape(ranks=32, nodes=4, layers=2), [Plant("compute", 10, (1, 4, 9, 12, 17, 20, 25, 30))]),
+        ),
     ],
 )
 def test_ranks_that_are_slow_alike_are_one_cause(shape: Shape, plants: list[Plant], tmp_path: Path) -> None:
     """Without one of them alone a step takes as long: together they cost what it does once all are gone."""
     ranks = sorted(rank for plant in plants for rank in plant.ranks)
-    (finding,) = (each for each in _said(shape, plants, tmp_path) if each.rule == "comm.straggler")
+    with _opened(shape, plants, tmp_path) as session:
+        (finding,) = (each for each in _causes(session) if each.rule == "comm.straggler")
+        costs = cells(session, "stragglers", "cost_ns")
+        (advised,) = (each for each in session.advise().findings if each.rule == "comm.straggler")
     assert finding.evidence["together"] == ranks
     assert finding.text.startswith(f"ranks {listed(ranks)} cost ")
     assert finding.evidence["cost_ns"] == pytest.approx(_gain(shape, plants, plants), rel=ERROR)
     assert "hidden_by" not in finding.evidence
-    with rocpd.connect(tmp_path) as session:
-        costs = cells(session, "stragglers", "cost_ns")
     assert costs == [finding.evidence["cost_ns"], *[None] * (len(costs) - 1)]
-    (advised,) = (each for each in rocpd.advise(tmp_path).findings if each.rule == "comm.straggler")
     assert advised.gain_percent == pytest.approx(finding.evidence["cost_percent"], rel=0.01)
     assert advised.regained_by == f"rocpd whatif {tmp_path} --without rank:{listed(ranks)}"
     assert advised.rank in ranks
@@ -234,14 +245,14 @@ def test_a_straggler_does_not_make_its_host_late(seed: int, tmp_path: Path) -> N
 def test_half_of_the_ranks_of_a_host_or_more_are_named_together(kind: str, first: int, tmp_path: Path) -> None:
     """As those of one socket: none of them stands out, and to be late is as usual as not to be, or more so."""
     plant = Plant(kind, {"late": 700, "compute": 12}[kind], tuple(range(first, 8)))
-    (finding,) = (each for each in _said(Shape(), [plant], tmp_path) if each.rule == "comm.straggler")
+    with _opened(Shape(), [plant], tmp_path) as session:
+        (finding,) = (each for each in _causes(session) if each.rule == "comm.straggler")
+        answer = session.whatif(without=[f"host:{first}-7"]).together
+        (advice,) = (each for each in session.advise().findings if each.rule == "comm.straggler")
     assert finding.text.startswith(f"ranks {first}-7 cost ")
     assert finding.evidence["together"] == [*plant.ranks]
     cost = _gain(Shape(), [plant], [plant])
     assert finding.evidence["cost_ns"] == pytest.approx(cost, rel=ERROR)
-    with rocpd.connect(tmp_path) as session:
-        answer = session.whatif(without=[f"host:{first}-7"]).together
-        (advice,) = (each for each in session.advise().findings if each.rule == "comm.straggler")
     assert answer.gain * answer.step_ns == pytest.approx(cost, rel=ERROR)
     assert f"--without host:{first}-7" in (advice.regained_by or "")
 
@@ -324,8 +335,9 @@ def test_a_late_host_and_slow_kernels_of_one_rank_are_both_named(
 ) -> None:
     """A part that is small beside the other is not."""
     every = [Plant(kind, size, (3,)) for kind, size in plants]
-    (finding,) = (each for each in _said(Shape(), every, tmp_path) if each.rule == "comm.straggler")
-    (advised,) = (each for each in rocpd.advise(tmp_path).findings if each.rule == "comm.straggler")
+    with _opened(Shape(), every, tmp_path) as session:
+        (finding,) = (each for each in _causes(session) if each.rule == "comm.straggler")
+        (advised,) = (each for each in session.advise().findings if each.rule == "comm.straggler")
     assert why in finding.text
     assert finding.evidence["cost_ns"] == pytest.approx(_gain(Shape(), every, every), rel=ERROR)
     assert ("too: " in str(advised.action)) == ("also" in finding.evidence) == (", and " in why)

@@ -16,7 +16,7 @@ import pytest
 from rocpd.base import Floats
 from rocpd.compare.decision import Decision, decide, decide_ranks, decide_steps
 from rocpd.compare.options import DiffOptions
-from tests.soak import sized
+from tests.soak import paired, sized
 
 TIMES = sized(40, 1000)
 """How often a cell is tried where one run knows its level from its steps; elsewhere ten times as often."""
@@ -73,8 +73,7 @@ def slack(share: float, times: int) -> float:
 
 
 @pytest.mark.soak(20)
-@pytest.mark.parametrize("rho", [0.0, 0.8])
-@pytest.mark.parametrize("runs", [1, 2, 4, 8])
+@pytest.mark.parametrize(("runs", "rho"), paired([1, 2, 4, 8], [0.0, 0.8]))
 def test_intervals_cover_the_truth(runs: int, rho: float) -> None:
     covers = []
     for decision in compared(runs, rho, DEVIATIONS[0], 1.05):
@@ -98,9 +97,9 @@ def test_equal_runs_raise_no_alarm(runs: int, deviation: float) -> None:
 
 
 @pytest.mark.soak(20)
-@pytest.mark.parametrize(("deviation", "percent"), [(1.45, 5), (3.2, 10)])
-@pytest.mark.parametrize("runs", [2, 4, 8])
-def test_a_change_is_found_as_often_as_by_a_t_interval(runs: int, deviation: float, percent: float) -> None:
+@pytest.mark.parametrize(("runs", "change"), paired([2, 4, 8], [(1.45, 5), (3.2, 10)]))
+def test_a_change_is_found_as_often_as_by_a_t_interval(runs: int, change: tuple[float, float]) -> None:
+    deviation, percent = change
     sides = list(sides_of(runs, 0.0, deviation, 1 + percent / 100))
     found = [decide(base, new, DiffOptions()).verdict == "slower" for base, new in sides]
     expected = [is_slower_by_t(base, new) for base, new in sides]

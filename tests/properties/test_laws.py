@@ -224,7 +224,7 @@ def test_any_file_and_folder_name(name: str, tmp_path: Path) -> None:
 def test_rows_arrow_and_pandas_agree() -> None:
     """Over every view of a damaged job: the same values, whatever form they are asked for in."""
     with rocpd.connect(job(4, "llm", 2, True)) as session:
-        for name in VIEWS:
+        for name in sample(VIEWS, 3):
             result = session.sql(f"SELECT * FROM {name}")
             expected = result.fetchall()
             table = result.arrow()

@@ -29,7 +29,7 @@ from rocpd.simulator.job_plan import plan
 from tests.build import TraceBuilder
 from tests.conftest import Cli, OpenJob
 from tests.members import Member
-from tests.replay.test_replay import LAYOUTS, graph_of, steps_of
+from tests.replay.test_replay import LAYOUTS, graph_of, steps_of, usual_step
 from tests.soak import sized
 
 
@@ -352,23 +352,28 @@ def test_only_gradients_overlap_in_a_pipeline(tmp_path: Path) -> None:
 def test_what_is_not_seen_to_wait_may_do_so(plant: str, more: dict[str, int], tmp_path: Path) -> None:
     """Without calls of HIP hosts seem to work while they wait; no path gets shorter by more than its points lose."""
     options = {"seed": 70040, "steps": 10, **LAYOUTS["tensor and data"], **more}
-    slow = Replays(job := graph_of(tmp_path / "slow", plant=f"{plant},no-hip-trace", **options), steps_of(job))
-    usual = Replays(job := graph_of(tmp_path / "usual", plant="no-hip-trace", **options), steps_of(job))
+    slow = Replays(job := graph_of(tmp_path, plant=f"{plant},no-hip-trace", **options), steps_of(job))
     (cause,) = slow.blame.causes
-    pair = Pair(slow.predict([of_cause(cause)]), usual.blaming.step_ns)
+    pair = Pair(slow.predict([of_cause(cause)]), usual_step(**options))
     assert pair.is_within
     assert pair.found.gains[1] * pair.found.step_ns < 2 * pair.difference
     assert pair.difference <= max(cause.most, 1.1 * cause.costs)
 
 
+@pytest.fixture(scope="module")
+def unseen(tmp_path_factory: pytest.TempPathFactory) -> Replays:
+    """A job without calls of HIP."""
+    job = graph_of(tmp_path_factory.mktemp("job"), seed=3, ranks=2, steps=4, plant="no-hip-trace")
+    return Replays(job, steps_of(job))
+
+
 @pytest.mark.parametrize(
     "words", [{"scale": ["compute=0.5"]}, {"scale": ["host=0"]}, {"overlap": ["comm"]}, {"scale": ["rank:1=0.5"]}]
 )
-def test_what_other_times_gain_is_not_known_where_no_host_is_seen(words: dict[str, list[str]], tmp_path: Path) -> None:
+def test_what_other_times_gain_is_not_known_where_no_host_is_seen(words: dict[str, list[str]], unseen: Replays) -> None:
     """As recorded the next step begins when its host goes on, which is no wait for the GPU then."""
-    job = graph_of(tmp_path, seed=3, ranks=2, steps=4, plant="no-hip-trace")
     with pytest.raises(RocpdError, match=r"not known(, up to \d+ % of a step| at all): of some ranks no launching"):
-        Replays(job, steps_of(job)).predict(asked(**words))
+        unseen.predict(asked(**words))
 
 
 @pytest.mark.soak(60)
@@ -413,9 +418,8 @@ def _struck(layout: str, seed: int, plant: str) -> tuple[int, int]:
 def _pair(layout: str, seed: int, plants: Sequence[str], without: Sequence[str], folder: Path) -> Pair:
     """Return a job with a plant, as predicted without something, and the one with the other plant as it is."""
     options = {"seed": seed, "steps": 10, **LAYOUTS[layout]}
-    slow, usual = (graph_of(folder / plant, plant=plant, **options) for plant in plants)
-    found = Replays(slow, steps_of(slow)).predict(asked(without))
-    return Pair(found, Replays(usual, steps_of(usual)).blaming.step_ns)
+    slow = graph_of(folder, plant=plants[0], **options)
+    return Pair(Replays(slow, steps_of(slow)).predict(asked(without)), usual_step(plant=plants[1], **options))
 
 
 def _pairs(plant: str, layouts: Sequence[str], folder: Path, count: int) -> Iterator[Pair]:

@@ -183,7 +183,7 @@ def test_without_script_all_is_there(browser: Browser, path: Path) -> None:
 @pytest.mark.soak(2)
 def test_a_job_of_many_ranks_is_short(browser: Browser, tmp_path: Path) -> None:
     simulate(
-        JobOptions(tmp_path / "job", ranks=sized(40, 64), nodes=8, steps=4, seed=3, plant="straggler,slow-step,leak")
+        JobOptions(tmp_path / "job", ranks=sized(24, 64), nodes=8, steps=4, seed=3, plant="straggler,slow-step,leak")
     )
     with rocpd.connect(tmp_path / "job") as session:
         write_html(build(session), tmp_path / "report.html")

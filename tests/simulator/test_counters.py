@@ -10,6 +10,7 @@ from rocpd.simulator import PROFILES, JobOptions, simulate
 from rocpd.simulator.hardware import CLOCK_GHZ, DIES
 from rocpd.simulator.kernels import KERNELS
 from tests.simulator.jobs import read, rows
+from tests.soak import paired
 
 VALUES = """SELECT
         D.id, S.kernel_name, D."end" - D.start, I.name, P.value, D.grid_size_x * D.grid_size_y * D.grid_size_z
@@ -24,8 +25,10 @@ OPS = {
 }
 
 
-@pytest.mark.parametrize("plant", ["none", "straggler", "small-kernels", "imbalance,throttled"])
-@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.soak
+@pytest.mark.parametrize(
+    ("profile", "plant"), paired(PROFILES, ["none", "straggler", "small-kernels", "imbalance,throttled"])
+)
 def test_no_rate_is_above_the_peak(profile: str, plant: str, tmp_path: Path) -> None:
     counted = set()
     for path in simulate(JobOptions(tmp_path, ranks=2, steps=6, profile=profile, noise=5.0, plant=plant)):

@@ -47,7 +47,7 @@ def test_thirty_questions_are_asked() -> None:
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("command", sample([*ASKED], 2))
+@pytest.mark.parametrize("command", sample([*ASKED], 3))
 def test_tools_have_the_numbers_of_the_command_line(command: str, job: Path, cli: Cli) -> None:
     tool, arguments = ASKED[command]
     with rocpd.answers(str(job)) as answers:

@@ -20,6 +20,7 @@ from tests.blame.cases import Case, made
 from tests.blame.generator import Plant, Shape
 from tests.compare.test_pairs import RUN
 from tests.conftest import Cli
+from tests.soak import sized
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +98,8 @@ def test_ranks_compare_by_what_they_do_themselves(tmp_path: Path, cli: Cli) -> N
     assert document["change_percent"] == pytest.approx(9, abs=1)
 
 
-@pytest.mark.parametrize("every", [2, 3, 5])
+@pytest.mark.soak
+@pytest.mark.parametrize("every", sized([2, 5], [2, 3, 5]))
 def test_a_rank_that_is_slow_in_some_of_the_steps(
     every: int, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:

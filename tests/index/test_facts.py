@@ -139,6 +139,15 @@ def test_after_an_index_the_first_summary_reads_no_file(
 ATTACHED = "select count(*) from kernels a join kernels b using (id)"
 
 
+@pytest.fixture(scope="module")
+def built(job: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of an index of the job."""
+    folder = tmp_path_factory.mktemp("index")
+    with rocpd.connect(job) as session:
+        build(session, folder)
+    return folder
+
+
 @pytest.mark.parametrize(
     "words",
     [
@@ -152,16 +161,14 @@ ATTACHED = "select count(*) from kernels a join kernels b using (id)"
     ],
 )
 def test_what_took_long_mentions_the_index(
-    words: list[str], job: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
+    words: list[str], job: list[Path], built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
 ) -> None:
     """Once, where there is none and one may be used; not of analyses, which keep what the next one needs."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(diagnostics, "LONG_S", -1.0)
     monkeypatch.setattr(Engine, "_size", 1 << 30)
-    with rocpd.connect(job) as session:
-        build(session, tmp_path / "index")
     without = int(words[0] == "query" and ATTACHED not in words)
-    asked: list[tuple[list[object], int]] = [([], without), (["--index-folder", tmp_path / "index"], 0)]
+    asked: list[tuple[list[object], int]] = [([], without), (["--index-folder", built], 0)]
     asked += [(["--index", "off"], 0)] if words[0] == "query" else []
     for more, times in asked:
         said = cli(*words, *job, *more)

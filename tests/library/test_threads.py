@@ -15,7 +15,7 @@ from tests.library.jobs import WAYS, questions, write_job
 from tests.soak import sized
 
 THREADS = 8
-ASKED = sized(5, 1000)  # by each thread
+ASKED = sized(3, 1000)  # by each thread
 
 
 @pytest.mark.soak(200)

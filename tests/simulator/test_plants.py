@@ -436,7 +436,7 @@ TOUCHED = {
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("plant", sample([*Plant], 2))
+@pytest.mark.parametrize("plant", sample([*Plant], 3))
 def test_planted_fact_is_there_and_nothing_else(plant: Plant, clean: Job, tmp_path: Path) -> None:
     job = simulated(tmp_path, plant)
     assert [fact.plant for fact in job.facts.facts] == [plant]

@@ -9,7 +9,7 @@ import pytest
 
 from rocpd.facts.communication.collectives import Channel, CommunicationKernels, match
 
-RANKS, TIMES, OF_NODE = 2500, 20, 4
+RANKS, TIMES, OF_NODE = 2500, 8, 4
 DENSE = 8 * RANKS * RANKS
 """Bytes of a table of each rank with each."""
 

@@ -610,7 +610,7 @@ class Changing:
             added.append(self._done_by_the_end(job, (last & self.counts).nonzero()[0]))
             if is_waited:
                 added.append(to_the_next(job, np.unique(edges.source[frees])))
-        return job.edges.take(~frees).also(Edges.joined(added))
+        return job.edges.also(Edges.joined(added), frees.nonzero()[0])
 
     def _overlapping(self, job: JobGraph, change: Change) -> Flags:
         """Return the points at which the work that is to overlap ends."""

@@ -230,19 +230,26 @@ class OrderedEdges:
         target = np.repeat(np.arange(len(self.first) - 1, dtype=self.source.dtype), np.diff(self.first))
         return Edges(self.source, target, self.lag, self.kind)
 
-    def take(self, kept: Flags) -> OrderedEdges:
-        """Return some of the edges."""
-        first = np.append(0, np.cumsum(kept))[self.first].astype(self.first.dtype)
-        return OrderedEdges(first, self.source[kept], self.lag[kept], self.kind[kept])
+    def also(self, edges: Edges, gone: Ints = NO_EDGES.source) -> OrderedEdges:
+        """Return the same with a few more edges, each after those of its target, and without some.
 
-    def also(self, edges: Edges) -> OrderedEdges:
-        """Return the same with a few more edges, each after those of its target."""
+        Args:
+            edges: the further edges.
+            gone: numbers of the edges that are left out, in order.
+        """
         more = edges.take(np.argsort(edges.target, kind="stable"))
-        at = self.first[more.target + 1]
-        moved = np.cumsum(np.bincount(more.target + 1, minlength=len(self.first))).astype(self.first.dtype)
-        columns = ((getattr(each, name) for each in (self, more)) for name in ("source", "lag", "kind"))
-        inserted = (np.insert(old.astype(np.result_type(old, new), copy=False), at, new) for old, new in columns)
-        return OrderedEdges(self.first + moved, *inserted)
+        end = self.first[more.target + 1]
+        place = end - np.searchsorted(gone, end) + np.arange(len(more))
+        changes = np.bincount(more.target + 1, minlength=len(self.first))
+        changes -= np.bincount(self.target(gone) + 1, minlength=len(self.first))
+        is_kept, is_old = np.ones(len(self), bool), np.ones(len(self) - len(gone) + len(more), bool)
+        is_kept[gone], is_old[place] = False, False
+        columns = []
+        for old, new in ((getattr(each, name) for each in (self, more)) for name in ("source", "lag", "kind")):
+            column = np.empty(len(is_old), np.result_type(old, new))
+            column[is_old], column[place] = old[is_kept] if len(gone) else old, new
+            columns.append(column)
+        return OrderedEdges(self.first + np.cumsum(changes, dtype=self.first.dtype), *columns)
 
 
 def _count(target: Ints, first: Ints) -> None:

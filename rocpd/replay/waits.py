@@ -32,9 +32,7 @@ def without_doubtful(job: JobGraph) -> JobGraph:
     seen = np.bincount(kind, binds)[kind]
     if (seen >= _SEEN).all():
         return job
-    kept = np.ones(len(edges), bool)
-    kept[inferred[seen < _SEEN]] = False
-    left = edges.take(kept)
+    left = edges.also(NO_EDGES, inferred[seen < _SEEN])
     lag = left_unexplained(points, left.every(), slice(0, len(points)))
     return replace(job, points=replace(points, lag=narrowed(lag)), edges=left)
 
@@ -53,13 +51,12 @@ def without_waits(job: JobGraph, calls: Flags, *, is_computing: bool, is_copying
     """
     waits, target = synchronised(job.edges)
     gone = calls[target]
-    kept = np.ones(len(job.edges), bool)
-    kept[waits[gone]] = False
     points = job.points
     from_device = np.array([_FROM_DEVICE in name for name in (*job.names, "")])[points.name]
     needs = np.where(points.part == COPIES, from_device & is_copying, (points.part == COMMUNICATION) | is_computing)
     needs &= np.isin(points.kind, (Point.OPERATION, Point.ARRIVAL))
-    return job.edges.take(kept).also(_ordered_by(job, target[gone], job.edges.source[waits[gone]], needs))
+    ordered = _ordered_by(job, target[gone], job.edges.source[waits[gone]], needs)
+    return job.edges.also(ordered, waits[gone])
 
 
 def _ordered_by(job: JobGraph, calls: Ints, waited: Ints, needs: Flags) -> Edges:

@@ -279,6 +279,21 @@ def test_a_stall_that_unmatched_communication_waits_for_is_why_a_step_is_slow(tm
     assert all(f"rank {rank}: host 5.8" in each.text for each in slow)
 
 
+def test_a_rank_that_may_cost_more_than_those_named_is_no_secret(tmp_path: Path) -> None:
+    """Its host is named, whose communication is known; with whom it communicates itself is not."""
+    every: dict[str, Any] = {"ranks": 8, "nodes": 2, "tp": 2, "pp": 2, "steps": 19, "seed": 90141, "rccl": "calls"}
+    plants = "slow-node=10,imbalance=25", "slow-node=10"
+    now, then = (step_of(JobOptions(tmp_path, **every, noise=2, plant=plant)) for plant in plants)
+    with rocpd.connect(simulate(JobOptions(tmp_path, **every, noise=2, plant=plants[0]))) as session:
+        findings = session.summary("overview").findings
+    (named,) = (each for each in findings if each.rule == "comm.straggler")
+    (other,) = (each for each in findings if each.rule == "comm.suspect")
+    assert named.evidence["hostname"] == "gpu-node-01"
+    said = re.search("rank 6 computes .* at what cost is not known, up to (.*?) % of a step: 81 %", other.text)
+    assert said is not None
+    assert float(said[1]) == pytest.approx(100 * (1 - then / now), rel=0.1)
+
+
 def test_no_rank_is_acquitted_that_makes_steps_slow(tmp_path: Path) -> None:
     """Where a tenth of the time of communication is unmatched, it may be what waits for its stalls."""
     every: dict[str, Any] = {"ranks": 12, "nodes": 2, "pp": 3, "tp": 2, "steps": 11, "seed": 90303, "rccl": "none"}

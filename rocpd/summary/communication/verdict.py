@@ -265,6 +265,7 @@ def _findings(blame: Blame, pieces: Periods, hosts: _Hosts, *, lacks_ranks: bool
         yield from _accused(cause, hiding, blame, unit, hosts)
     yield from _in_turn(blame.causes, blame, unit)
     if blame.causes:
+        yield from _unnamed(blame, pieces)
         return
     limits = [*_not_compared(blame), *_coverage(blame), *([str(blame.denied)] if blame.denied else _together(blame))]
     limits += ["ranks that are not among the files may be waited for"] if lacks_ranks else []
@@ -352,9 +353,23 @@ def _also(cause: Cause, blame: Blame) -> list[str]:
     return [part for part in parts if part != OF_HOST or not blame.hides_hosts]
 
 
+def _unnamed(blame: Blame, pieces: Periods) -> Iterator[Finding]:
+    """Yield the suspect beside causes if it may cost more than any of them, by waits that are not known."""
+    named = {rank for cause in blame.causes if cause.kind is CauseKind.RANK for rank in cause.ranks}
+    most = max(max(cause.most, cause.costs) for cause in blame.causes)
+    if (suspect := blame.suspect) and suspect.ranks[0] not in named and suspect.most > most:
+        text = f"{_suspected(blame, pieces).removeprefix('; ')}: {_why_not_known(blame)}"
+        yield Finding(text, "comm.suspect", Verdict.NOTE, Confidence.CERTAIN, suspect.ranks[0])
+
+
+def _why_not_known(blame: Blame) -> str:
+    """Return why some waits are not known, in words."""
+    return _matched(blame) if blame.matched < WELL_MATCHED else "no calls that wait for GPUs are known"
+
+
 def _may_cost(cause: Cause, blame: Blame) -> str:
     """Return what a cause may cost by waits that are not known, in words; empty: no more."""
-    why = _matched(blame) if blame.matched < WELL_MATCHED else "no calls that wait for GPUs are known"
+    why = _why_not_known(blame)
     if cause.most > _FAR * cause.costs and cause.most - cause.costs >= _MORE * blame.step_ns:
         return f"; it may cost up to {percent_text(cause.most * 100 / blame.step_ns)}: {why}"
     return f"; it may cost more: {why}" if blame.matched < WELL_MATCHED else ""

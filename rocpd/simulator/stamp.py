@@ -8,6 +8,7 @@ Works on whole columns: made one by one in Python, rows would take several times
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Sequence
 from dataclasses import fields, replace
 from typing import Any
@@ -122,6 +123,7 @@ def _process(job: JobPlan, rank: RankPlan) -> infos.ProcessInfo:
     )
 
 
+@functools.cache
 def _agent(index: int) -> infos.AgentInfo:
     facts = hardware.agent(index)
     return infos.AgentInfo(
@@ -169,6 +171,7 @@ def _code_object(ids: Identity, number: int) -> infos.CodeObjectInfo:
     )
 
 
+@functools.cache
 def _symbol(number: int, kernel: Kernel) -> infos.KernelInfo:
     code_object = _LIBRARY if kernel.module else _RUNTIME if kernel.key == "fill" else _PROGRAM
     address, entry = _LOAD_BASE + code_object * _LOAD_STRIDE + 64 * number, 4288 + 640 * number
@@ -269,10 +272,16 @@ class TemplateColumns:
         self.value_whole = np.array([c.whole for c in counters], dtype=bool)
 
     def _set_arguments(self, t: Template, words: dict[str, str]) -> None:
-        cells = [(i, n, arg) for i, region in enumerate(t.regions) for n, arg in enumerate(region.args)]
-        self.arg_rows = np.array([row for row, _, _ in cells], dtype=np.int64)
-        rows = [{"position": n, **arg._asdict(), "value": words.get(arg.value, arg.value)} for _, n, arg in cells]
-        self.args = _columns(rows)
+        args = [arg for region in t.regions for arg in region.args]
+        self.arg_rows = np.array([n for n, region in enumerate(t.regions) for _ in region.args], dtype=np.int64)
+        columns = {
+            "position": [n for region in t.regions for n in range(len(region.args))],
+            "type": [arg.type for arg in args],
+            "name": [arg.name for arg in args],
+            "value": [words.get(arg.value, arg.value) for arg in args],
+            "extdata": [arg.extdata for arg in args],
+        }
+        self.args: dict[str, list[Any]] = columns if args else {}
 
 
 def _with_work(template: Template, work: float) -> Template:

@@ -20,12 +20,11 @@ from rocpd.schema.rules.categories import IS_CALL, NO_CALLS
 _FEW_PAGES, _SMALL = 64, 2 << 20  # a table of so many pages, or a file of so many bytes, SQLite reads as quickly
 _EVENT, _CATEGORY = "rocpd_event", "category_id"
 _OF_EVENT = ("id", _CATEGORY, "stack_id")  # all that statements ask for: looking for rows again takes longer
-_FORM = re.compile(
-    r"\s*SELECT\s+(?P<items>.+?)\s+FROM\s+(?P<base>\w+)\s+(?P<alias>\w)\s+"
-    rf"LEFT JOIN {_EVENT} E ON E\.id = (?P=alias)\.event_id\s*(?P<where>WHERE\s.*)?",
-    re.DOTALL,
+_FORM = (
+    r"(?s)\s*SELECT\s+(?P<items>.+?)\s+FROM\s+(?P<base>\w+)\s+(?P<alias>\w)\s+"
+    rf"LEFT JOIN {_EVENT} E ON E\.id = (?P=alias)\.event_id\s*(?P<where>WHERE\s.*)?"
 )
-_ITEM = re.compile(r'(?P<alias>\w)\."?(?P<column>\w+)"?(?:\s+AS\s+(?P<name>\w+))?')
+_ITEM = r'(?P<alias>\w)\."?(?P<column>\w+)"?(?:\s+AS\s+(?P<name>\w+))?'
 
 
 @frozen
@@ -48,12 +47,12 @@ class _Form:
 @functools.lru_cache(64)  # rank after rank
 def _form(sql: str) -> _Form | None:
     """Return what a statement reads; None if it is of another kind."""
-    form = _FORM.fullmatch(sql)
+    form = re.fullmatch(_FORM, sql)
     if not form or form["where"] not in (None, f"WHERE {IS_CALL}"):
         return None
     of_base: dict[str, str] = {}
     of_event: dict[str, str] = {}
-    for item in filter(None, map(_ITEM.fullmatch, re.split(r",\s+", form["items"]))):
+    for item in filter(None, (re.fullmatch(_ITEM, item) for item in re.split(r",\s+", form["items"]))):
         column = item["column"]
         if item["alias"] != "E":
             of_base[item["name"] or column] = column
@@ -70,7 +69,8 @@ def read_large(reader: RankReader, sql: str, names: Sequence[str]) -> list[Ints]
         sql: the statement.
         names: names of columns of whole numbers.
     """
-    form, tables = _form(sql), reader.tables
+    tables, opening = reader.tables, reader.rank.opening
+    form = _form(sql) if opening.size >= _SMALL else None
     if form is None or not form.of_base.keys() | form.of_event.keys() >= {*names}:
         return None
     if any(base not in tables.by_id or tables.rows(base) != tables.name(base) for base in (form.base, _EVENT)):
@@ -79,7 +79,7 @@ def read_large(reader: RankReader, sql: str, names: Sequence[str]) -> list[Ints]
     of_event = [form.of_event[name] for name in names if name in form.of_event]
     of_event += [_CATEGORY] if form.only_calls else []
     try:
-        with reader.lend() as database, pages_of(database.share.opening, database.connection, _SMALL) as pages:
+        with reader.lend() as database, pages_of(opening, database.connection) as pages:
             *read, event = pages.columns(form.base + tables.suffix, (*of_base, "event_id"), _FEW_PAGES)
             looked_up = _of_events(reader, pages, event, of_event)
     except OtherFormError:

@@ -688,7 +688,7 @@ _HSA = (
     (HostCall.ALLOCATE, r"hsa_(amd_)?memory_(pool_)?(allocate|free)|hsa_amd_agents_allow_access|hsa_amd_vmem_\w+"),
     (HostCall.MODULE, r"hsa_(executable|code_object)\w+"),
 )
-_RULES = [(kind, re.compile(pattern)) for kind, pattern in (*_HIP, *_HSA)]
+_RULES = (*_HIP, *_HSA)  # compiled when they are needed, as many commands need none
 
 
 @functools.lru_cache(maxsize=4096)
@@ -708,7 +708,7 @@ def host_call(function: str | None, category: str | None) -> HostCall | None:
     if domain not in ("HIP", "HSA", "CUDA"):
         return None
     name = in_hip(function)
-    return next((kind for kind, pattern in _RULES if pattern.fullmatch(name)), HostCall.OTHER)
+    return next((kind for kind, pattern in _RULES if re.fullmatch(pattern, name)), HostCall.OTHER)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -721,8 +721,8 @@ def in_hip(function: str | None) -> str:
     return re.sub(r"^cu(da)?(?=[A-Z])", "hip", function or "")
 
 
-_KERNEL = re.compile(r"hip(Ext|Module|ExtModule)?Launch(Cooperative)?Kernel(ExC?|_spt|_ptsz)?")
-_GRAPH = re.compile(r"hipGraphLaunch(_spt)?")
+_KERNEL = r"hip(Ext|Module|ExtModule)?Launch(Cooperative)?Kernel(ExC?|_spt|_ptsz)?"
+_GRAPH = r"hipGraphLaunch(_spt)?"
 
 
 @functools.lru_cache(maxsize=4096)
@@ -732,10 +732,10 @@ def launches_kernel(function: str | None) -> bool:
     >>> launches_kernel("hipExtModuleLaunchKernel"), launches_kernel("hipGraphLaunch"), launches_kernel("hipMemcpy")
     (True, False, False)
     """
-    return bool(_KERNEL.fullmatch(in_hip(function)))
+    return bool(re.fullmatch(_KERNEL, in_hip(function)))
 
 
 @functools.lru_cache(maxsize=4096)
 def launches_graph(function: str | None) -> bool:
     """Whether a call launches all operations of a graph."""
-    return bool(_GRAPH.fullmatch(in_hip(function)))
+    return bool(re.fullmatch(_GRAPH, in_hip(function)))

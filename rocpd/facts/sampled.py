@@ -14,10 +14,9 @@ from rocpd.base import Flags, Floats
 from rocpd.schema.rules.events import SENTINEL_OF_16_BITS, SENTINELS
 
 _SMALL_UNITS = frozenset({"w", "mw", "°c", "c", "%", "mhz", "lanes", "mt/s"})  # no GPU has so many of these
-_ADDS_UP = re.compile(
-    r"device_xgmi_(read|write)_data|device_pcie_bandwidth_acc|device_storage_(read|write)_(bytes|ops|errors)"
-    r"|process_(context_switch|page_fault|user_cpu_time|kernel_cpu_time)|nic_(rx|tx)_|energy",
-    re.IGNORECASE,
+_ADDS_UP = (
+    r"(?i)device_xgmi_(read|write)_data|device_pcie_bandwidth_acc|device_storage_(read|write)_(bytes|ops|errors)"
+    r"|process_(context_switch|page_fault|user_cpu_time|kernel_cpu_time)|nic_(rx|tx)_|energy"
 )
 _MEANT = {("device_memory_usage", "gb"): "MB", ("", "w"): "W", ("", "sec"): "s"}
 
@@ -41,7 +40,7 @@ def adds_up(name: str | None) -> bool:
     >>> adds_up("device_xgmi_read_data [3]"), adds_up("device_power")
     (True, False)
     """
-    return bool(name and _ADDS_UP.match(name))
+    return bool(name and re.match(_ADDS_UP, name))
 
 
 def meant_unit(name: str | None, unit: str | None) -> str | None:

@@ -46,18 +46,17 @@ class OtherFormError(Exception):
 
 
 @contextlib.contextmanager
-def pages_of(opening: Opening, connection: apsw.Connection, least: int = 0) -> Iterator[Pages]:
+def pages_of(opening: Opening, connection: apsw.Connection) -> Iterator[Pages]:
     """Open the pages of a file for the length of a block, under the lock of a reader.
 
     Args:
         opening: the file.
         connection: a connection to it.
-        least: size of a file that is worth it [bytes].
 
     Raises:
         OtherFormError: SQLite has to read the file, or what the block asks for.
     """
-    if connection.in_transaction or opening.size < least:
+    if connection.in_transaction:
         raise OtherFormError
     try:
         with raw_file(Path(connection.filename)) as file, _reading(connection):

@@ -21,10 +21,10 @@ from rocpd.facts.timeline import COMPUTE, COPIES, owned
 from rocpd.facts.units import LEAST_STEPS, slow_beyond
 from rocpd.replay import trend
 from rocpd.replay.causes import OF_COMPUTE, OF_HOST, PARTS, STALLS, Blame, Candidate, Cause, CauseKind, together
-from rocpd.replay.chance import LEAST_TO_TELL, LIKELY, chance_among, chance_of
+from rocpd.replay.chance import LEAST_TO_TELL, LIKELY, MODEL, chance_among, chance_of, uncertainty
 from rocpd.replay.denied import Denied, denied, hides_hosts
 from rocpd.replay.excess import Excess, are_alike
-from rocpd.replay.job import JobGraph
+from rocpd.replay.job import WELL_MATCHED, JobGraph
 from rocpd.replay.points import Point, add_to, no_times
 from rocpd.replay.steps import StepTimes
 from rocpd.replay.unmatched import at_most, may_wait
@@ -84,7 +84,8 @@ class Blaming(StepTimes):
         causes = together(causes + self._hidden_by_each_other(len(causes)))
         usual = self.spent(self.job.replay_less(self._beyond_usual, self.removed.dtype))
         self.removed, self.hosts, self.own = self.nothing(), [], None
-        causes = [replace(each, most=self._most(each)) for each in map(self._with_cost_alone, causes)]
+        causes = list(map(self._with_cost_alone, causes))
+        causes = [replace(each, most=self._most(each, causes)) for each in causes]
         every, known, more = self._computing
         self.job.give_back()
         return Blame(
@@ -97,7 +98,7 @@ class Blaming(StepTimes):
             dict(zip(self.ranks, (known / np.maximum(every, 1)).tolist(), strict=True)),
             dict(zip(self.ranks, (1 + more / np.maximum(known - more, 1)).tolist(), strict=True)),
             self.job.matched,
-            *self._suspects(),
+            *self._suspects(causes),
             self._unmet,
             self._denied(causes),
             bool((np.bincount(self.beyond.shapes) > 1).any()),
@@ -175,9 +176,43 @@ class Blaming(StepTimes):
         is_rank = cause.kind is CauseKind.RANK
         return self.lasting_of(cause, self.own_beside(self.late_beside(cause.ranks) if is_rank else []))
 
-    def _most(self, cause: Cause) -> int:
-        """Return how much a cause may cost by waits that are not known, for partners or of hosts [ns]; 0: no more."""
-        return self._may_regain(cause) if self.sees_hosts else self.at_most(self._excess_alone(cause))
+    def _most(self, cause: Cause, causes: Sequence[Cause]) -> int:
+        """Return how much a cause may cost by waits that are not known, for partners or of hosts [ns]; 0: no more.
+
+        As the bounds of a replay without it, it covers that its excess is an estimate, and the error of the model.
+        """
+        less, is_known = self._excess_alone(cause), self.sees_hosts and self.job.matched >= WELL_MATCHED
+        if not (most := self._may_regain(cause) if is_known else self.at_most(less)):
+            return 0
+        off = self.uncertainty(less, causes, is_link=cause.kind is CauseKind.LINK)
+        return round(most * (1 + off) + MODEL * cause.alone)
+
+    def uncertainty(self, less: Ints, causes: Sequence[Cause], *, is_link: bool) -> float:
+        """Return the share by which the excess of some points may be too large or too small; as `chance.uncertainty`.
+
+        Ranks blamed for something else do not count for how far others lie apart, unless hardly any other is left.
+
+        Args:
+            less: the excess of each point [ns].
+            causes: those that are blamed.
+            is_link: whether it is of transfers.
+        """
+        some = self.counts & (less != 0)
+        taken = float(less[some].sum()) / max(1, len(self.steps))
+        if not taken > 0:
+            return 0.0
+        blamed = [cause for cause in causes if (cause.kind is CauseKind.LINK) == is_link]
+        if is_link:
+            columns = np.bincount(self.job.link[some.nonzero()[0]], minlength=len(self.job.links)).nonzero()[0]
+            series, of_all = self.by_link(self.beyond.longer(self.moved), self.moved), np.arange(len(self.job.links))
+            here, slow = np.isin(of_all, columns), np.isin(of_all, [int(cause.name) for cause in blamed])
+            usual = ~here & np.isin(self.beyond.shapes, self.beyond.shapes[columns])
+        else:
+            series = self.by_step_for(int(np.argmax([less[some & (self.what == each)].sum() for each in range(3)])))
+            here = np.isin(self.ranks, np.unique(self.job.rank[some]))
+            usual, slow = ~here, np.isin(self.ranks, [rank for cause in blamed for rank in cause.ranks])
+        innocent = usual & ~slow
+        return uncertainty(series, here, innocent if innocent.sum() > 1 else usual, taken)
 
     def _may_regain(self, cause: Cause | Candidate) -> int:
         """Return how much shorter a step may be without a cause if any unmatched communication waits for it [ns]."""
@@ -224,7 +259,7 @@ class Blaming(StepTimes):
         """The hosts that are lastingly late as a whole, with nothing removed."""
         return [host for host in self._of_hosts() if host.name in self._lasting_hosts]
 
-    def _suspects(self) -> tuple[Cause | None, tuple[int, ...]]:
+    def _suspects(self, causes: Sequence[Cause]) -> tuple[Cause | None, tuple[int, ...]]:
         """Return the rank with the largest lasting excess, and the numbers of all ranks with about as much."""
         ranks = [self._cause(each) for each in self._of_ranks()]
         lasting = [cause for cause in ranks if cause.chance is not None and cause.chance <= LIKELY]
@@ -233,7 +268,7 @@ class Blaming(StepTimes):
             return None, ()
         least = _HALF * worst.takes[worst.mainly]
         together = tuple(sorted(each.ranks[0] for each in lasting if each.takes[worst.mainly] >= least))
-        return replace(worst, most=self._most(worst)), together
+        return replace(worst, most=self._most(worst, causes)), together
 
     def _longest(self) -> dict[int, tuple[int, ...]]:
         """Return number of a step -> the ranks, up to half of all, whose own work takes clearly longest in it."""

@@ -8,15 +8,22 @@ whichever is larger. Single outliers count no more than the largest usual value.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from rocpd.base import Floats
-from rocpd.base.student import survival
+from rocpd.base import Flags, Floats
+from rocpd.base.student import student_quantile, survival
 
 LIKELY, CERTAIN = 0.007, 1e-5
 """Chances below which an excess likely, or certainly, lasts; calibrated to err in 1 of 100 jobs."""
+
+MODEL = 0.06
+"""Share of a change by which replays of simulated jobs are off."""
+
+PROBABLY = 0.975
+"""Probability that an estimate lies below its upper bound, and also that it lies above the lower one."""
 
 LEAST_TO_TELL = 4
 """The fewest steps that can rule out chance."""
@@ -27,6 +34,8 @@ _MOST_ALIKE = 0.99
 _MOST_FREEDOM = 300  # beyond it Student's t hardly changes
 _SECOND = 4  # factor on the chance of a second comparison, so that both together hardly err more often than the first
 _FEWEST_OF_HOST = 3  # ranks of a host that show how far its ranks lie apart
+_DRAWN = 400  # resamplings of steps
+_FEWEST = 2  # steps that have an error
 _FEW = 3  # series: too few for their means to show how far apart they lie
 
 
@@ -93,3 +102,41 @@ def tamed(series: Floats) -> Floats:
     middle = np.median(series, axis=0)
     far = _FAR * _NORMAL * np.median(np.abs(series - middle), axis=0)
     return np.where(far > 0, np.clip(series, middle - far, middle + far), series)
+
+
+def uncertainty(series: Floats, here: Flags, usual: Flags, taken: float) -> float:
+    """Return the share by which an estimated excess may be too large or too small, from how steps and ranks differ.
+
+    Args:
+        series: excess in each step (row) of those that are alike (columns) [ns].
+        here: the columns that the excess is of.
+        usual: the columns that it is compared with.
+        taken: the excess in a step [ns].
+    """
+    series = tamed(series)  # a slow step is no property of a rank
+    together, others = series[:, here].sum(1), series[:, usual]
+    error = math.hypot(
+        _error_of_mean(together),
+        _error_between(others) * math.sqrt(here.sum() * (1 + here.sum() / max(1, others.shape[1]))),
+    )
+    freedom = max(1, min(len(series), 30) - 1)
+    return min(1.0, float(student_quantile(PROBABLY, freedom) * error / taken))
+
+
+def _error_of_mean(series: Floats) -> float:
+    """Return the standard error of the mean of a series, by resampling blocks of neighbours."""
+    count = len(series)
+    if count < _FEWEST:
+        return 0.0
+    size = max(1, round(math.sqrt(count) / 2))
+    random = np.random.default_rng(0)
+    starts = random.integers(0, count, (_DRAWN, math.ceil(count / size)))
+    rows = (starts[:, :, None] + np.arange(size)).reshape(_DRAWN, -1)[:, :count] % count
+    return float(series[rows].mean(1).std())
+
+
+def _error_between(series: Floats) -> float:
+    """Return the standard deviation of the means of series (columns); of a single series, the error of its mean."""
+    if series.shape[1] == 1:
+        return _error_of_mean(series[:, 0])
+    return float(series.mean(0).std(ddof=1)) if series.shape[1] else 0.0

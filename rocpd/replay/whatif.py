@@ -25,7 +25,7 @@ from functools import partial
 
 import numpy as np
 
-from rocpd.base import Floats, Ints, Progress, RocpdError, UsageError, by_key, frozen, percent_text
+from rocpd.base import Ints, Progress, RocpdError, UsageError, by_key, frozen, percent_text
 from rocpd.base.stages import Stage, Stages
 from rocpd.base.student import student_quantile
 from rocpd.facts.timeline import COMPUTE, COPIES
@@ -33,8 +33,7 @@ from rocpd.facts.units import read_first, steps_of_ranks, warm_steps
 from rocpd.federate.federation import Federation
 from rocpd.replay.answer import Binding, Prediction, WhatIf
 from rocpd.replay.blame import Blaming
-from rocpd.replay.causes import CauseKind
-from rocpd.replay.chance import tamed
+from rocpd.replay.chance import MODEL, PROBABLY
 from rocpd.replay.changes import FREE, OVERLAPPED, Change, Changing, Verb, in_ns, of_cause
 from rocpd.replay.denied import HIDDEN_HOST
 from rocpd.replay.excess import excess
@@ -46,8 +45,6 @@ from rocpd.replay.waits import without_doubtful
 from rocpd.schema.rules.kernel_categories import Categories
 from rocpd.schema.rules.steps import STEP_MARKER, folded
 
-_LIKELY = 0.975  # probability that an estimate lies below its upper bound, and also that it lies above the lower one
-_DRAWN = 400  # resamplings of steps
 _FEWEST = 2  # steps that count
 _NORMAL = 1.4826  # factor from a median distance to a standard deviation
 _MORE = 1.25  # work that compares with nothing may have an excess of so many times that of the rest
@@ -56,7 +53,6 @@ _MOST_RANKS = 64  # ranks that are replayed without one by one
 _LARGE = 0.1  # share of a step that it waits for a part: then the step is replayed without the part
 _CLEARLY = 1.2  # times the gain of free launches: with more, the gain of free host work is shown as well
 _REGAINED = 0.25  # share of the part's time that a shown change saves at least
-_MODEL = 0.06  # share of the change by which replays of simulated jobs are off
 _PASSES = 4  # passes over each question at most: as asked, and with the bounds on up to three graphs
 _COMPARED = ("straggler", "rank", "host", "link")
 """Kinds of changes whose excess is estimated by comparing ranks."""
@@ -279,7 +275,7 @@ class Replays:
     def _prediction(self, trial: _Trial, lengths: Sequence[float]) -> Prediction:
         """Return the prediction for some changes; `lengths`: possible lengths of a step with them [ns]."""
         asked, predicted, every = trial.asked, trial.predicted, (trial.predicted, *lengths)
-        noise = self._noise(asked) + max(_MODEL * abs(self.blaming.step_ns - predicted), self._between_clocks(asked))
+        noise = self._noise(asked) + max(MODEL * abs(self.blaming.step_ns - predicted), self._between_clocks(asked))
         shortest = min(every)
         if all(map(_is_compared, asked)) and not (self.job.matched >= WELL_MATCHED and self.blaming.sees_hosts):
             shortest = min(predicted, self._at_least(asked, trial.most))
@@ -315,40 +311,8 @@ class Replays:
         return also
 
     def _uncertainty(self, change: Change) -> float:
-        """Return the share by which the time taken away may be too large or too small, from how steps and ranks differ.
-
-        Ranks blamed for something else do not count for how far others lie apart, unless hardly any other is left.
-        """
-        blaming, less = self.blaming, self._exact.excess(change)
-        some = blaming.counts & (less != 0)
-        taken = float(less[some].sum()) / max(1, len(self.steps))
-        if not taken > 0:
-            return 0.0
-        is_link = change.kind == "link"
-        if is_link:
-            columns = np.bincount(self.job.link[some.nonzero()[0]], minlength=len(self.job.links)).nonzero()[0]
-            series = blaming.by_link(blaming.beyond.longer(blaming.moved), blaming.moved)
-            here = np.isin(np.arange(len(self.job.links)), columns)
-            usual = ~here & np.isin(blaming.beyond.shapes, blaming.beyond.shapes[columns])
-            slow = [int(cause.name) for cause in self.blame.causes if cause.kind is CauseKind.LINK]
-            innocent = usual & ~np.isin(np.arange(len(usual)), slow)
-            usual = innocent if innocent.sum() > 1 else usual
-        else:
-            what = int(np.argmax([less[some & (blaming.what == each)].sum() for each in range(3)]))
-            series = blaming.by_step_for(what)
-            ranks = np.unique(self.job.rank[some])
-            here = np.isin(blaming.ranks, ranks)
-            blamed = [rank for cause in self.blame.causes if cause.kind is not CauseKind.LINK for rank in cause.ranks]
-            usual = ~here & ~np.isin(blaming.ranks, blamed)
-            usual = usual if usual.sum() > 1 else ~here
-        series = tamed(series)  # a slow step is no property of a rank
-        together, others = series[:, here].sum(1), series[:, usual]
-        error = math.hypot(
-            _error_of_mean(together),
-            _error_between(others) * math.sqrt(here.sum() * (1 + here.sum() / max(1, others.shape[1]))),
-        )
-        freedom = max(1, min(len(self.steps), 30) - 1)
-        return min(1.0, float(student_quantile(_LIKELY, freedom) * error / taken))
+        """Return the share by which the time taken away may be too large or too small, as `Blaming.uncertainty`."""
+        return self.blaming.uncertainty(self._exact.excess(change), self.blame.causes, is_link=change.kind == "link")
 
     def _noise(self, asked: Sequence[Change]) -> float:
         """Return how far steps made usual may be from usual, by how much the other steps differ [ns per step]."""
@@ -358,7 +322,7 @@ class Replays:
         lengths = self.blaming.lengths(self.job.points.time)
         deviation = _NORMAL * float(np.median(np.abs(lengths - np.median(lengths))))
         freedom = max(1, min(len(self.steps), 30) - 1)
-        return student_quantile(_LIKELY, freedom) * deviation * math.sqrt(len(usual)) / len(self.steps)
+        return student_quantile(PROBABLY, freedom) * deviation * math.sqrt(len(usual)) / len(self.steps)
 
     def _at_least(self, asked: Sequence[Change], most: Mapping[Change, float]) -> float:
         """Return how long a step takes at least without some causes [ns]: no path gets shorter by more than they lose.
@@ -441,25 +405,6 @@ def _parts(job: JobGraph, rows: Ints) -> list[str]:
     is_on_host = np.isin(job.points.kind[rows], (Point.HOST, Point.STEP)).tolist()
     kinds = zip(is_on_host, job.points.part[rows].tolist(), strict=True)
     return ["host" if on_host else _PARTS.get(part, "communication") for on_host, part in kinds]
-
-
-def _error_of_mean(series: Floats) -> float:
-    """Return the standard error of the mean of a series, by resampling blocks of neighbours."""
-    count = len(series)
-    if count < _FEWEST:
-        return 0.0
-    size = max(1, round(math.sqrt(count) / 2))
-    random = np.random.default_rng(0)
-    starts = random.integers(0, count, (_DRAWN, math.ceil(count / size)))
-    rows = (starts[:, :, None] + np.arange(size)).reshape(_DRAWN, -1)[:, :count] % count
-    return float(series[rows].mean(1).std())
-
-
-def _error_between(series: Floats) -> float:
-    """Return the standard deviation of the means of series (columns); of a single series, the error of its mean."""
-    if series.shape[1] == 1:
-        return _error_of_mean(series[:, 0])
-    return float(series.mean(0).std(ddof=1)) if series.shape[1] else 0.0
 
 
 def what_if(

@@ -286,12 +286,15 @@ def test_a_rank_that_may_cost_more_than_those_named_is_no_secret(tmp_path: Path)
     now, then = (step_of(JobOptions(tmp_path, **every, noise=2, plant=plant)) for plant in plants)
     with rocpd.connect(simulate(JobOptions(tmp_path, **every, noise=2, plant=plants[0]))) as session:
         findings = session.summary("overview").findings
+        of_host, of_rank = (session.whatif(without=[who]).together.gains for who in ("host:gpu-node-01", "rank:6"))
     (named,) = (each for each in findings if each.rule == "comm.straggler")
     (other,) = (each for each in findings if each.rule == "comm.suspect")
     assert named.evidence["hostname"] == "gpu-node-01"
+    assert named.evidence["cost_at_most_percent"] == pytest.approx(100 * of_host[1], rel=0.01)
     said = re.search("rank 6 computes .* at what cost is not known, up to (.*?) % of a step: 81 %", other.text)
     assert said is not None
-    assert float(said[1]) == pytest.approx(100 * (1 - then / now), rel=0.1)
+    assert float(said[1]) == pytest.approx(100 * of_rank[1], abs=0.5)
+    assert of_rank[0] < 1 - then / now < of_rank[1]
 
 
 def test_no_rank_is_acquitted_that_makes_steps_slow(tmp_path: Path) -> None:

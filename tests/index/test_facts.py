@@ -280,7 +280,7 @@ DEFINITIONS = {
     "activities 1": "4ace25953416",
     "allocations 2": "b5d5420dc808",
     "begun 2": "859089cabaaf",
-    "blamed 21": "fe4af6c9ac0e",
+    "blamed 22": "fe4af6c9ac0e",
     "budget 3": "bb3f09024fdd",
     "busy 1": "15a0ea5b27c3",
     "call trees 3": "ebdc6d33ba66",

@@ -339,7 +339,7 @@ class Blamed:
     explained: tuple[Explanation, ...] = ()
 
 
-_BLAMED = Fact("blamed", 21, (Blamed, Blame, Cause, CauseKind, Denied, Explanation))
+_BLAMED = Fact("blamed", 22, (Blamed, Blame, Cause, CauseKind, Denied, Explanation))
 
 
 class KeptBlame:

@@ -19,7 +19,7 @@ from rocpd.summary.findings import Finding, Verdict
 from tests.blame.cases import Case, made
 from tests.blame.generator import Plant, Shape, played
 from tests.blame.jobs import step_of
-from tests.soak import paired, sized
+from tests.soak import paired, sample, sized
 from tests.summary.cells import cells
 
 ERROR = 0.2  # of what a cause costs
@@ -241,7 +241,8 @@ def test_a_straggler_does_not_make_its_host_late(seed: int, tmp_path: Path) -> N
     assert [each.rank for each in said] == [1]
 
 
-@pytest.mark.parametrize(("kind", "first"), [("late", 4), ("compute", 4), ("late", 3), ("compute", 2)])
+@pytest.mark.soak
+@pytest.mark.parametrize(("kind", "first"), sample([("late", 4), ("compute", 4), ("late", 3), ("compute", 2)], 3))
 def test_half_of_the_ranks_of_a_host_or_more_are_named_together(kind: str, first: int, tmp_path: Path) -> None:
     """As those of one socket: none of them stands out, and to be late is as usual as not to be, or more so."""
     plant = Plant(kind, {"late": 700, "compute": 12}[kind], tuple(range(first, 8)))

@@ -23,7 +23,7 @@ from tests.cli.conftest import assert_one_error
 from tests.conftest import Cli, Said, state_of
 from tests.federate.writers import EXCLUSIVE, writer
 from tests.places import fill, small_disk
-from tests.soak import paired
+from tests.soak import paired, sample
 
 SUFFIX = suffix_of(guid_of(1))
 COMMANDS = {
@@ -135,8 +135,15 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("kind", BAD)
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.soak
+@pytest.mark.parametrize(
+    ("command", "kind"),
+    [
+        (command, kind)
+        for number, command in enumerate(COMMANDS)
+        for kind in sample([*BAD], 2, number % 2)  # each kind with half of the commands
+    ],
+)
 def test_bad_input(command: str, kind: str, cli: Cli, folder: Path) -> None:
     make, words = BAD[kind]
     bad, fine = make(Path("bad.db")), good(Path("fine.db"), 2)

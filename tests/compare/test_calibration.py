@@ -18,7 +18,7 @@ from rocpd.compare.decision import Decision, decide, decide_ranks, decide_steps
 from rocpd.compare.options import DiffOptions
 from tests.soak import paired, sized
 
-TIMES = sized(40, 1000)
+TIMES = sized(25, 1000)
 """How often a cell is tried where one run knows its level from its steps; elsewhere ten times as often."""
 
 DEVIATIONS = 1.45, 3.2

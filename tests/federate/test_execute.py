@@ -25,7 +25,7 @@ from rocpd.schema.render import RankTables
 from rocpd.schema.versions import suffix_of
 from tests.build import TraceBuilder, guid_of
 from tests.processes import reads
-from tests.soak import sized
+from tests.soak import paired, sized
 from tests.waiting import until
 
 SOURCE = Path(__file__).parents[2]
@@ -231,8 +231,8 @@ def test_a_copy_that_was_interrupted_is_made_again(many_files: list[Path], monke
         assert opened.execute("SELECT median(duration) FROM kernels").fetchall() == [(7.5,)]
 
 
-@pytest.mark.parametrize("mode", ["delete", "wal"])
-@pytest.mark.parametrize("strategy", ["auto", "attached"])
+@pytest.mark.soak
+@pytest.mark.parametrize(("mode", "strategy"), paired(["delete", "wal"], ["auto", "attached"]))
 def test_a_slow_reader_lets_the_writer_commit(mode: str, strategy: str, tmp_path: Path) -> None:
     """A pager holds the statement open; what the profiler writes meanwhile is committed, and does not show up.
 

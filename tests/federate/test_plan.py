@@ -178,7 +178,6 @@ def strategy_of_view(name: str) -> Strategy:
 def test_every_view_is_planned(name: str, session: rocpd.Session) -> None:
     chosen = plan(f"SELECT * FROM {name}", session.attached_tables)
     assert chosen.strategy is strategy_of_view(name), chosen.reason
-    agrees(session, f"SELECT * FROM {name}")
 
 
 CALCULATED = re.compile(rf"\b(?:from|join)\s+(?:{'|'.join(map(re.escape, RELATIONS))})\b", re.I)

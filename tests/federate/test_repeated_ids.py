@@ -55,7 +55,7 @@ def counted(session: rocpd.Session, strategy: str) -> dict[str, tuple[int, int]]
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("base", sample([*REFERRED], 2))
+@pytest.mark.parametrize("base", sample([*REFERRED], 3))
 def test_a_view_has_as_many_rows_as_its_table(base: str, tmp_path: Path) -> None:
     paths = [keyless(trace(0), base, 3).write(tmp_path / "0.db"), trace(1).write(tmp_path / "1.db")]
     with rocpd.connect(paths) as session:

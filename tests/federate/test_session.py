@@ -19,6 +19,7 @@ from rocpd.summary.relations import RELATIONS
 from tests.build import TraceBuilder, guid_of
 from tests.conftest import OpenJob
 from tests.federate.writers import LIVE_WAL, killed_writer
+from tests.soak import paired
 
 SOURCE = Path(__file__).parents[2]
 
@@ -147,8 +148,11 @@ def test_a_block_closes_its_session(tmp_path: Path) -> None:
         session.execute("SELECT 1")
 
 
-@pytest.mark.parametrize("end", ["", "rows = session = None; gc.collect()", "session.me = session, rows; del rows"])
-@pytest.mark.parametrize("strategy", ["rows", "attached"])
+@pytest.mark.soak
+@pytest.mark.parametrize(
+    ("end", "strategy"),
+    paired(["", "rows = session = None; gc.collect()", "session.me = session, rows; del rows"], ["rows", "attached"]),
+)
 def test_a_session_that_is_forgotten_half_read(end: str, strategy: str, tmp_path: Path) -> None:
     """A program that neither reads a result to its end nor closes anything still ends."""
     for number in range(2):

@@ -164,7 +164,7 @@ ANSWERED = (
 )
 
 
-@pytest.mark.parametrize("sql", ANSWERED)
+@each_on_a_job("sql", ANSWERED)
 def test_written_statements(job: Job, sql: str) -> None:
     columnar = job.indexed.execute(sql, strategy="columnar").fetchall()
     assert _exact(columnar, True) == _exact(job.plain.execute(sql, strategy="attached").fetchall(), True)
@@ -179,7 +179,7 @@ def test_no_row_fails_after_others_were_read(job: Job) -> None:
     assert columnar == job.plain.execute(sql, (1 - (1 << 63),), strategy="attached").fetchall()
 
 
-@pytest.mark.parametrize("items", ["*", "r.*", "r.*, k.start AS begun", "k.*"])
+@each_on_a_job("items", ["*", "r.*", "r.*, k.start AS begun", "k.*"])
 def test_stars_of_joins_name_the_columns_that_they_are(job: Job, items: str) -> None:
     sql = f"SELECT count(*), max(name) FROM (SELECT {items} FROM {JOINED})"
     assert job.indexed.execute(sql).fetchall() == job.plain.execute(sql, strategy="attached").fetchall()

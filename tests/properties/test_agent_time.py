@@ -29,7 +29,7 @@ def parts_of(session: rocpd.Session) -> Iterator[rocpd.Session]:
     yield session.where(rocpd.Filters(kernel="Cijk"))
 
 
-@pytest.mark.parametrize(("layout", "number"), paired(sample([*LAYOUTS], 2), range(3)))
+@pytest.mark.parametrize(("layout", "number"), paired(sample([*LAYOUTS], 3), range(3)))
 def test_every_layout(layout: str, number: int, tmp_path: Path) -> None:
     """The job, or a part of it."""
     job = JobOptions(tmp_path, ranks=4, nodes=2, steps=sized(2, 6), seed=3101, **LAYOUTS[layout])

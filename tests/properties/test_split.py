@@ -81,7 +81,7 @@ def splits(draw: st.DrawFn) -> Split:
 
 
 @pytest.mark.soak(107)
-@settings(max_examples=sized(3, 320), deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=sized(2, 320), deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(splits())
 def test_splitting_a_job_changes_no_row(split: Split) -> None:
     ranks, versions, files = split

@@ -20,7 +20,7 @@ from rocpd.summary.reading import Reading, planned, run_planned
 from rocpd.summary.result import Summary
 from tests.build import TraceBuilder, guid_of
 from tests.conftest import Cli, private, state_of
-from tests.soak import sized
+from tests.soak import paired, sized
 
 pytestmark = pytest.mark.soak(2)  # on a job that is larger there
 
@@ -305,8 +305,7 @@ def test_what_stays_unless_more_is_kept(telling: tuple[Path, dict[Level, set[Clu
     assert telling[1] == {Level.SHARE: {Clue.KERNEL, Clue.MARKER, Clue.TEXT, Clue.POINTER}, Level.STRICT: set()}
 
 
-@pytest.mark.parametrize("kind", KEPT)
-@pytest.mark.parametrize("level", Level)
+@pytest.mark.parametrize(("kind", "level"), paired(KEPT, Level))
 def test_a_kind_that_is_kept_stays(
     level: Level, kind: Clue, telling: tuple[Path, dict[Level, set[Clue]]], tmp_path: Path
 ) -> None:

@@ -42,7 +42,7 @@ def test_groups_of_two_hosts_are_told_apart_by_one_clock(tmp_path: Path) -> None
 
 @pytest.mark.soak
 @pytest.mark.parametrize(
-    ("seed", "rccl", "noise"), sample([(1012, "none", 1.0), (2000, "sizes", 1.0), (6, "none", 0.1)], 2)
+    ("seed", "rccl", "noise"), sample([(1012, "none", 1.0), (2000, "sizes", 1.0), (6, "none", 0.1)], 3)
 )
 def test_groups_that_hardly_differ_are_found_where_their_ends_or_arrivals_do(
     seed: int, rccl: str, noise: float, tmp_path: Path

@@ -35,6 +35,7 @@ LAYOUTS: dict[str, dict[str, Any]] = {
 }
 PIPELINES = {layout: options for layout, options in LAYOUTS.items() if "pp" in options}
 JOBS = [(layout, rccl) for layout in LAYOUTS for rccl in ("none", "sizes")]
+STEPS = sized(8, 12)
 QUICK = [("tensor and data, two nodes", "none"), ("tensor, data and pipeline", "sizes")]
 
 
@@ -67,7 +68,7 @@ def test_a_bound_is_said_only_where_records_link_a_rank_to_waits(most: int, said
 def test_the_planted_rank_is_named(layout: str, rccl: str, tmp_path: Path) -> None:
     """Ten percent slower with a noise of one: in 100 of 100 jobs."""
     for seed in range(sized(1, 100)):
-        finding, ranks, true = verdict(tmp_path, seed, "straggler=10", rccl=rccl, **LAYOUTS[layout])
+        finding, ranks, true = verdict(tmp_path, seed, "straggler=10", rccl=rccl, steps=STEPS, **LAYOUTS[layout])
         assert (finding.verdict, finding.rank, ranks[0]) == ("problem", true, true), (seed, finding.text)
         assert finding.text.startswith(f"rank {true} costs ")
         assert ": a straggler; the same kernels " in finding.text
@@ -78,7 +79,7 @@ def test_the_planted_rank_is_named(layout: str, rccl: str, tmp_path: Path) -> No
 def test_nobody_is_named_without_cause(layout: str, rccl: str, tmp_path: Path) -> None:
     """In at least 95 of 100 jobs."""
     seeds = range(sized(1, 100))
-    found = [verdict(tmp_path, seed, "none", rccl=rccl, **LAYOUTS[layout])[0] for seed in seeds]
+    found = [verdict(tmp_path, seed, "none", rccl=rccl, steps=STEPS, **LAYOUTS[layout])[0] for seed in seeds]
     assert sum(finding.verdict != "none" for finding in found) <= len(seeds) * 0.05, found
 
 
@@ -199,9 +200,13 @@ def test_what_a_rank_costs_is_one_sentence_and_whether_it_lasts_another(tmp_path
     assert lasts.text.startswith("it lasts: chance explains it in less than 1 in ")
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("plant", "idle"),
-    [*(("straggler=35", rank) for rank in (0, 2, 3)), *(("late-launch=3000", rank) for rank in (0, 3))],
+    sized(
+        [("straggler=35", 0), ("straggler=35", 3), ("late-launch=3000", 0)],
+        [*(("straggler=35", rank) for rank in (0, 2, 3)), *(("late-launch=3000", rank) for rank in (0, 3))],
+    ),
 )
 def test_the_straggler_is_named_beside_a_rank_that_computes_nothing(plant: str, idle: int, tmp_path: Path) -> None:
     """As one does that was killed before these steps: there is nothing of it to compare with."""

@@ -25,7 +25,7 @@ from rocpd.replay.chance import LEAST_TO_TELL, LIKELY, MODEL, chance_among, chan
 from rocpd.replay.denied import Denied, denied, hides_hosts
 from rocpd.replay.excess import Excess, are_alike
 from rocpd.replay.job import WELL_MATCHED, JobGraph
-from rocpd.replay.points import Point, add_to, no_times
+from rocpd.replay.points import Point, add_to, narrowed, no_times
 from rocpd.replay.steps import StepTimes
 from rocpd.replay.unmatched import at_most, may_wait
 
@@ -493,7 +493,7 @@ class Blaming(StepTimes):
     def _of_host(self) -> tuple[Ints, Ints]:
         """The excess of units over the usual time on other hosts, and the part of it common to their own host [ns]."""
         numbers = dict(zip(self.ranks, np.unique(self.hosts_of_ranks, return_inverse=True)[1].tolist(), strict=True))
-        return self.beyond.beyond_others(per_id(self.beyond.units.rank, lambda rank: numbers.get(rank, -1)))
+        return self.beyond.beyond_others(narrowed(per_id(self.beyond.units.rank, lambda rank: numbers.get(rank, -1))))
 
     def _those(self, sums: Floats | Ints, count: int = _TRIED) -> list[int]:
         """Return the columns with the largest sums, where these are large enough to be worth a replay."""

@@ -199,22 +199,28 @@ class Excess:
         Args:
             whose: number of the group of each unit, such as its host.
         """
+        beyond, common, known = self._beyond_others(whose)
+        return self.units.like_the_rest(beyond, known, whose), self.units.like_the_rest(common, known, whose)
+
+    def _beyond_others(self, whose: Ints) -> tuple[Ints, Ints, Flags]:
+        """Return the same without units that compare with nothing, and which units compare."""
         units = self.units
         beyond, common = np.zeros_like(units.usual), np.zeros_like(units.usual)
         some = (units.place >= 0).nonzero()[0]
         place, times = units.place[some], _weights(units.place[some], units.count[some])
         usual = units.reference[some] + units.lasting[some]
-        rows = np.repeat(np.arange(len(some)), times)  # a unit stands there once for each of its points
-        medians, is_known = (
-            column[np.cumsum(times) - times]
-            for column in _medians_of_others(place[rows], usual[rows], whose[some][rows])
-        )
-        together = numbered(place, whose[some])
+        rows: Any = slice(None)  # mostly the units themselves
+        first = rows
+        if (times > 1).any():  # a unit stands there once for each of its points
+            rows, first = np.repeat(np.arange(len(some)), times), np.cumsum(times) - times
+        of_others = _medians_of_others(place[rows], usual[rows], whose[some][rows])
+        medians, is_known = (column[first] for column in of_others)
+        together = narrowed(numbered(place, whose[some]))
         beyond[some] = np.where(is_known, usual - medians, 0)
         common[some] = np.where(is_known, _medians(together[rows], usual[rows])[together] - medians, 0)
         known = np.zeros(len(beyond), bool)
         known[some] = is_known
-        return units.like_the_rest(beyond, known, whose), units.like_the_rest(common, known, whose)
+        return beyond, common, known
 
     def lasting_without(self, removed: Ints) -> Ints:
         """Return the excess of points over the usual time of others after some times of all points are removed [ns].
@@ -261,6 +267,9 @@ def excess(job: JobGraph, steps: Sequence[int], *, are_pieces: bool = False) -> 
     """
     numbers = np.array(steps, np.int64)
     beyond = _excess(job, numbers, are_pieces=are_pieces)
+    units = beyond.units
+    lasting = units.like_the_rest(units.lasting, units.is_compared, units.rank)
+    beyond = replace(beyond, units=replace(units, lasting=lasting))
     beyond = _with_common_of_places(beyond, job) if are_pieces else _with_common(beyond, job, numbers)
     job.give_back()
     return beyond
@@ -301,7 +310,7 @@ def _with_common(beyond: Excess, job: JobGraph, steps: Ints) -> Excess:
 
 
 def _excess(job: JobGraph, steps: Ints, *, are_pieces: bool) -> Excess:
-    """Return the excess as if no step had more work than usual."""
+    """Return the excess as if no step had more work than usual, and kernels that compare with none had no excess."""
     alike: dict[Any, Any] = {}  # equal ones are one object
     kernels = {rank: alike.setdefault(each := _kernels_of(job, rank, steps), each) for rank in job.own}
     peers = frozenset[int]() if are_pieces else frozenset(_peers(job, steps).tolist())
@@ -342,11 +351,9 @@ def _excess(job: JobGraph, steps: Ints, *, are_pieces: bool) -> Excess:
     kind = np.int32 if most < _SHORT else np.int64
     columns: list[Any] = []
     for at, (*column, none) in enumerate(zip(*rows, NO_UNIT, strict=True)):
-        joined = np.concatenate([*column, [none]])
+        joined = np.concatenate([*column, np.array([none], column[0].dtype)])
         columns.append(joined.astype(kind) if at in _TIMES else narrowed(joined) if at >= _KEYS else joined)
-    places = StepPlaces(*columns)
-    lasting = places.like_the_rest(places.lasting, places.is_compared, places.rank)
-    return Excess(job.points.work, unit, replace(places, lasting=lasting), shapes)
+    return Excess(job.points.work, unit, StepPlaces(*columns), shapes)
 
 
 class _UnitsOfRank(NamedTuple):

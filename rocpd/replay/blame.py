@@ -198,8 +198,7 @@ class Blaming(StepTimes):
             is_link: whether it is of transfers.
         """
         some = self.counts & (less != 0)
-        taken = float(less[some].sum()) / max(1, len(self.steps))
-        if not taken > 0:
+        if (taken := float(less[some].sum()) / max(1, len(self.steps))) <= 0:
             return 0.0
         blamed = [cause for cause in causes if (cause.kind is CauseKind.LINK) == is_link]
         if is_link:

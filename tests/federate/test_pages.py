@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rocpd.base import NULL
+from rocpd.base import NULL, InputError
 from rocpd.federate.open.opening import Opening, opening_of, uri_of
 from rocpd.federate.run.pages import OtherFormError, pages_of
 from tests.soak import sized
@@ -146,6 +146,16 @@ def test_no_writer_comes_between(tmp_path: Path) -> None:
         reader.execute("COMMIT")
         assert not is_locked()
         assert _by_pages(opening) == [[], [], []]
+
+
+def test_a_writer_is_waited_for_once(tmp_path: Path) -> None:
+    path = _written(tmp_path / "a.db", _many(30))
+    opening = opening_of(path, busy_ms=1)
+    with closing(sqlite3.connect(path)) as writer:
+        writer.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(InputError, match="locked by a writer"):
+            _by_pages(opening)
+    assert not _refused(opening)
 
 
 def test_a_connection_in_use_stays_as_it_is(tmp_path: Path) -> None:

@@ -20,14 +20,14 @@ import numpy as np
 
 from rocpd.base import NULL, InputError, Ints
 from rocpd.base.sqlite import apsw
-from rocpd.federate.open.opening import Opening, raw_file
+from rocpd.federate.open.opening import Opening, as_input_error, raw_file
 from rocpd.schema.quote import quote_name
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
 _LEAF, _INTERIOR = 13, 5  # types of the pages of a table
-_AT_ONCE = 512  # pages that are decoded together: 2 MB, which stay in the processor's cache
+_AT_ONCE = 2 << 20  # bytes of pages that are decoded together, which stay in the processor's cache
 _MOST_LEVELS = 20  # of a tree, as SQLite
 _BEYOND = 64  # bytes behind a page that may be looked at before it is known where a row ends
 _LONGEST = 8  # bytes of an id: a ninth has another form, which only negative ids need
@@ -54,6 +54,7 @@ def pages_of(opening: Opening, connection: apsw.Connection) -> Iterator[Pages]:
         connection: a connection to it.
 
     Raises:
+        InputError: a writer holds the file.
         OtherFormError: SQLite has to read the file, or what the block asks for.
     """
     if connection.in_transaction:
@@ -61,6 +62,9 @@ def pages_of(opening: Opening, connection: apsw.Connection) -> Iterator[Pages]:
     try:
         with raw_file(Path(connection.filename)) as file, _reading(connection):
             yield Pages(file, connection, is_constant="immutable=1" in opening.uri)
+    except apsw.BusyError:
+        with as_input_error(opening.path):  # not waited for once more
+            raise
     except (InputError, UnicodeDecodeError, apsw.Error) as error:
         raise OtherFormError from error
 
@@ -107,7 +111,8 @@ class Pages:
         if len(leaves) < least or not places.keys() >= {*names}:
             raise OtherFormError
         wanted = [places[name] for name in names]
-        parts = [self._rows(leaves[first : first + _AT_ONCE], wanted) for first in range(0, len(leaves), _AT_ONCE)]
+        many = _AT_ONCE // self._size
+        parts = [self._rows(leaves[first : first + many], wanted) for first in range(0, len(leaves), many)]
         ids, *columns = map(np.concatenate, zip(*parts, strict=True))
         if (ids[1:] <= ids[:-1]).any() or (len(parts) > 1 and not all(len(part[0]) for part in parts)):
             raise OtherFormError

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 
+import apsw
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -151,7 +152,7 @@ def test_no_writer_comes_between(tmp_path: Path) -> None:
 def test_a_writer_is_waited_for_once(tmp_path: Path) -> None:
     path = _written(tmp_path / "a.db", _many(30))
     opening = opening_of(path, busy_ms=1)
-    with closing(sqlite3.connect(path)) as writer:
+    with closing(apsw.Connection(str(path))) as writer:
         writer.execute("BEGIN EXCLUSIVE")
         with pytest.raises(InputError, match="locked by a writer"):
             _by_pages(opening)

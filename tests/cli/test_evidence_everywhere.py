@@ -23,7 +23,7 @@ from tests.conftest import Cli, state_of
 from tests.hostile.traces import make_workload
 from tests.importers.rpd import server
 from tests.importers.test_nsight import export
-from tests.soak import sized
+from tests.soak import SOAK, sized
 
 FILES: Mapping[str, Sequence[str]] = {
     "query": ("query", "select 1 as a", "{}", "-o"),
@@ -144,11 +144,15 @@ def baseline_of(path: Path) -> str:
 
 
 def source_of(number: int, command: str) -> Iterable[str]:
-    """Return the inputs that stand beside the target of a number: one at every eighth, in a soak all at each."""
+    """Return the inputs that stand beside the target of a number: one at every eighth, in a soak all at each.
+
+    What takes no input is run for each target, or for every fourth where it simulates.
+    """
     known = {**FILES, **FOLDERS}
-    if "{}" not in known[command]:
-        return INPUTS[:1]
     place = list(known).index(command)
+    if "{}" not in known[command]:
+        is_dear = known[command][0] == "simulate" and not SOAK
+        return INPUTS[:1] if not is_dear or (number + place) % 4 == 0 else ()
     some = [INPUTS[(number + 3 * place) % len(INPUTS)]] if (number + place) % 8 == 0 else []
     return [name for name in sized(some, [*INPUTS]) if command in ("diff", "baseline") or name != "base.json"]
 

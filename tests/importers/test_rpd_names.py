@@ -20,6 +20,7 @@ from rocpd.rpd import RaptorParser
 from tests.build import TraceBuilder
 from tests.conftest import Cli, Shell, private
 from tests.importers.rpd import RpdBuilder, server
+from tests.soak import sample
 from tests.waiting import PATIENCE
 
 PRINTED = (
@@ -104,6 +105,7 @@ def norm(rows: Sequence[tuple[Any, ...]]) -> Counter[tuple[Any, ...]]:
     return Counter(tuple(None if v == "" else round(v, 6) if isinstance(v, float) else v for v in row) for row in rows)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("name", "statements"), [("matmul_result.rpd", AS_IN_THE_TRACE), ("mytrace.rpd.gz", AS_IN_THE_TRACE + WITH_TOOLS)]
 )
@@ -113,7 +115,7 @@ def test_answers_are_those_of_the_trace(name: str, statements: Sequence[str], tm
     (tmp_path / "own.rpd").write_bytes(gzip.decompress(content) if name.endswith(".gz") else content)
     own = sqlite3.connect(tmp_path / "own.rpd")
     with rocpd.connect(path) as session:
-        for sql in set(STATEMENTS) - set(statements):
+        for sql in sample(sorted(set(STATEMENTS) - set(statements)), 3):
             session.sql(sql).fetchall()
         for sql in statements:
             assert norm(session.sql(sql).fetchall()) == norm(own.execute(sql).fetchall()), sql

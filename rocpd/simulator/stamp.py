@@ -274,14 +274,14 @@ class TemplateColumns:
     def _set_arguments(self, t: Template, words: dict[str, str]) -> None:
         args = [arg for region in t.regions for arg in region.args]
         self.arg_rows = np.array([n for n, region in enumerate(t.regions) for _ in region.args], dtype=np.int64)
-        columns = {
+        columns: dict[str, list[Any]] = {
             "position": [n for region in t.regions for n in range(len(region.args))],
             "type": [arg.type for arg in args],
             "name": [arg.name for arg in args],
             "value": [words.get(arg.value, arg.value) for arg in args],
             "extdata": [arg.extdata for arg in args],
         }
-        self.args: dict[str, list[Any]] = columns if args else {}
+        self.args = columns if args else {}
 
 
 def _with_work(template: Template, work: float) -> Template:

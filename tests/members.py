@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from tests.build import QUEUE, STREAM, TraceBuilder
+from tests.build import GPU, QUEUE, STREAM, TraceBuilder
 
 NCCL = "ncclDevKernel_Generic_1"
 
@@ -26,6 +26,7 @@ class Member(TraceBuilder):
         call: str = "ncclAllReduce",
         queue: int = QUEUE,
         arguments: Mapping[str, str] = MappingProxyType({"count": "4"}),
+        agent: int = GPU,
     ) -> Member:
         """Add a kernel and the calls that launch it, with further arguments of the RCCL call."""
         launch = start - 10
@@ -35,7 +36,7 @@ class Member(TraceBuilder):
         for name, value in arguments.items():
             self.arg(name, value)
         self.region("hipExtLaunchKernel", launch + 2, launch + 6, stack=launch)
-        return self.kernel(NCCL, start, end, stack=launch, stream=stream, queue=queue)
+        return self.kernel(NCCL, start, end, stack=launch, stream=stream, queue=queue, agent=agent)
 
     def init(self, communicator: str, ranks: int) -> Member:
         """Add the call that makes a communicator."""

@@ -393,7 +393,9 @@ class Changing:
             hint = f"rocpd whatif JOB --scale {change.what}=0.5 says what faster transfers would gain"
             raise RocpdError(f"{change}: no other link compares with it", hint)
         for number in links:
-            less += self.blaming.lasting_of(Candidate(CauseKind.LINK, self.job.links[number].ranks, str(number)))
+            longer = self.blaming.lasting_of(Candidate(CauseKind.LINK, self.job.links[number].ranks, str(number)))
+            if longer.sum() > 0:  # others between these ranks, as of other GPUs, are not to take longer
+                less += longer
         return less
 
     def _step(self, change: Change) -> Ints:

@@ -77,12 +77,14 @@ class Link:
         is_inferred: whether it is not known from calls: two ranks that each send to others at one time look like two
             that communicate, and their wait for these others looks like a slow transfer.
         sends: whether one rank sends to the other, as stages of a pipeline do.
+        agents: the agents, rank by rank: those of several GPUs of the same ranks are links of their own.
     """
 
     ranks: tuple[int, ...]
     name: int
     is_inferred: bool
     sends: bool
+    agents: tuple[int, ...] = ()
 
 
 @frozen
@@ -525,9 +527,9 @@ class _Joining:
         return np.array([*codes, -1], np.int64)[member.moves]
 
     def _link(self, group: Sequence[Channel], name: int) -> Link:
-        ranks = tuple(sorted({member.rank for member in group}))
+        ranks, agents = zip(*sorted((member.rank, member.agent) for member in group), strict=True)
         is_known = self.clocks.is_whole(tuple(group)) and all(member.is_recorded for member in group)
-        return Link(ranks, name, not is_known, any(member.role for member in group))
+        return Link(tuple(sorted(set(ranks))), name, not is_known, any(member.role for member in group), agents)
 
     def _ends_of(self, member: Channel) -> tuple[Ints, Ints]:
         """Return the points at which the kernels of a channel start, and the points at which they end."""

@@ -8,7 +8,7 @@ from rocpd.replay.causes import CauseKind
 from rocpd.replay.job import read_job
 from rocpd.replay.points import Edge
 from rocpd.replay.whatif import read_replays
-from tests.build import TraceBuilder
+from tests.build import GPU, TraceBuilder
 from tests.conftest import OpenJob
 from tests.members import Member
 
@@ -158,3 +158,25 @@ def test_a_slow_link_of_a_ring_is_named_at_what_it_costs(open_job: OpenJob) -> N
     (cause,) = replays.blame.causes
     assert (cause.kind, cause.ranks) == (CauseKind.LINK, (2, 3))
     assert cause.cost == pytest.approx(ROUNDS * 100 * US, rel=0.1)
+
+
+def test_of_the_links_between_gpus_of_the_same_ranks_the_slow_one_is_named(open_job: OpenJob) -> None:
+    """Each rank has two GPUs, each of which communicates with its like."""
+    ranks = []
+    for number in range(4):
+        rank = Member(number)
+        for step in range(STEPS):
+            begin, late = (1_000 + 600 * step) * US, (step * (number + 3)) % 5 * US
+            for agent, takes in ((GPU, 100), (GPU + 1, 300)):
+                came, gone = begin + (100 + 10 * agent) * US + late, begin + (120 + takes) * US
+                rank.kernel("gemm", begin + 10 * US, came - US, agent=agent, stream=agent, queue=agent)
+                rank.collective(came, gone, f"of {agent}", agent=agent, stream=agent, queue=agent)
+            rank.region("hipDeviceSynchronize", begin + 150 * US, begin + 425 * US)
+            rank.region("roctxRangePushA", begin, begin + 430 * US, tid=1, message=f"step {step}")
+        ranks.append(rank)
+    job = open_job(*ranks)
+    (cause,) = read_replays(job).blame.causes
+    assert (cause.kind, cause.ranks) == (CauseKind.LINK, (0, 1, 2, 3))
+    assert cause.cost == pytest.approx(200 * US, rel=0.1)
+    answer = job.whatif(without=["link:0-3"]).together
+    assert answer.gain * answer.step_ns == pytest.approx(cause.cost, rel=0.01)

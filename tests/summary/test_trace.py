@@ -160,7 +160,7 @@ def test_a_clock_that_was_set_is_named_and_changes_no_blame(tmp_path: Path) -> N
 def test_a_clock_that_was_set_makes_no_step_longer_and_hides_none(tmp_path: Path) -> None:
     lasts, slow = {}, {}
     for plants in ("slow-step", "clock-step=9000,slow-step"):
-        options = JobOptions(tmp_path / plants, ranks=4, nodes=2, steps=24, seed=7, plant=plants)
+        options = JobOptions(tmp_path / plants, ranks=4, nodes=2, steps=12, seed=7, plant=plants)
         with rocpd.connect(simulate(options)) as session:
             lasts[plants] = {row[0]: row[1:] for row in cells(session, "steps", "step mean_ns period_ns")}
             slow[plants] = [(each.rule, each.step) for each in session.advise().findings if each.rule == "step.outlier"]

@@ -307,10 +307,18 @@ def test_no_rank_is_acquitted_that_makes_steps_slow(tmp_path: Path) -> None:
     assert "rank 6 makes steps 3, 6 slow; rank 6: its host takes 7.99 ms longer" in finding.text
 
 
-def test_no_work_of_all_hosts_makes_a_step_slow_where_their_calls_are_not_recorded(tmp_path: Path) -> None:
-    """One host stalls for 3 ms; what the others do until then looks like work of theirs."""
-    job = JobOptions(tmp_path, ranks=8, steps=10, seed=20066, plant="host-stall=3000,no-hip-trace")
-    with rocpd.connect(simulate(job)) as session:
+@pytest.mark.parametrize(
+    ("options", "steps"),
+    [
+        ({"seed": 20066, "plant": "host-stall=3000,no-hip-trace"}, ["step 6", "step 3"]),
+        ({"seed": 90536, "plant": "host-stall,no-hip-trace", "nodes": 2, "tp": 2, "pp": 2}, ["step 6", "step 3"]),
+    ],
+)
+def test_no_work_of_many_hosts_makes_a_step_slow_where_their_calls_are_not_recorded(
+    options: dict[str, Any], steps: list[str], tmp_path: Path
+) -> None:
+    """One host stalls; what the others, or those of its stage, do until then looks like work of theirs."""
+    with rocpd.connect(simulate(JobOptions(tmp_path, ranks=8, steps=10, **options))) as session:
         slow = [each for each in session.summary("overview").findings if each.rule == "step.outlier"]
-    assert [each.step for each in slow] == ["step 6", "step 3"]
+    assert [each.step for each in slow] == steps
     assert all(each.text.endswith("times the median of 10 steps") for each in slow)

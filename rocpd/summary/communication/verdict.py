@@ -225,8 +225,8 @@ def judge(
 
 
 def _is_seen(cause: Cause, blame: Blame) -> bool:
-    """Whether a slow step's cause is known: host work of all ranks may be their wait for a host that is not seen."""
-    return bool(cause.ranks) or cause.mainly != OF_HOST or not blame.hides_hosts
+    """Whether a slow step's cause is known: host work of several ranks may be their wait for one that is not seen."""
+    return len(cause.ranks) == 1 or cause.mainly != OF_HOST or not blame.hides_hosts
 
 
 def _rows(blame: Blame, hosts: _Hosts) -> Iterator[Row]:
@@ -537,7 +537,8 @@ def _not_compared(blame: Blame) -> Iterator[str]:
 
 def _stalling(blame: Blame, noun: str) -> Iterator[str]:
     """Yield the ranks that make steps slow, in words: communication that is not matched may wait for them then."""
-    for ranks, slow in by_key((cause.ranks, cause) for cause in blame.slow.values() if cause.ranks).items():
+    seen = (cause for cause in blame.slow.values() if cause.ranks and _is_seen(cause, blame))
+    for ranks, slow in by_key((cause.ranks, cause) for cause in seen).items():
         if sum(cause.takes[cause.mainly] for cause in slow) >= _LONG * blame.step_ns * len(blame.steps):
             which = _in_steps(sorted(cause.stalls[0] for cause in slow), noun)
             yield f"{_named(ranks)} make{'s'[: len(ranks) == 1]} {which} slow"

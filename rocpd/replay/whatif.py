@@ -203,7 +203,7 @@ class Replays:
         if denied and not denied.regains and not denied.most and of_ranks:
             raise RocpdError(f"not known: {denied}", _RECORD)
         if len(of_ranks) == len(prediction.changes) and prediction.gain < _COSTS and self._hide_host(of_ranks):
-            most = 1 - self._at_least(of_ranks, dict.fromkeys(of_ranks, 1.0)) / self.blaming.step_ns
+            _, most = prediction.gains
             is_open = most >= max(_FAR_MORE * prediction.gain, _COSTS)
             why = f", up to {percent_text(most * 100)} of a step: {_UNSEEN}" if is_open else f": {HIDDEN_HOST}"
             raise RocpdError(f"not known{why}", _RECORD)

@@ -26,7 +26,7 @@ static char* page(void) {
 /* As goroutines and fibers are: a page, and none beside it. */
 static __thread ucontext_t outside, inside;
 __attribute__((noinline)) void on_a_page(void) {
-    for (const double end = cpu() + 0.1; cpu() < end;) burn();
+    for (const double end = cpu() + 0.2; cpu() < end;) burn();
     result = 0;
 }
 static void coroutine(void) {
@@ -40,7 +40,7 @@ static void coroutine(void) {
 
 /* Code that uses the stack pointer for something else. */
 __attribute__((noinline)) void without_stack(unsigned long pointer) {
-    for (const double end = cpu() + 0.1; cpu() < end;)
+    for (const double end = cpu() + 0.2; cpu() < end;)
         __asm__ volatile("mov %%rsp, %%r12\n mov %0, %%rsp\n mov $3000000, %%rcx\n 1: dec %%rcx\n jnz 1b\n"
                          "mov %%r12, %%rsp" : : "r"(pointer) : "r12", "rcx", "memory");
     result = 0;

@@ -72,7 +72,7 @@ def _numbers(tables: Iterable[Summary]) -> Numbers:
     return Counter((table, *(cell for cell in row if not isinstance(cell, str))) for table, *row in rows)
 
 
-@pytest.mark.parametrize("level", Level)
+@pytest.mark.parametrize("level", sized([Level.STRICT], [*Level]))
 def test_files_of_real_profilers(level: Level, tmp_path: Path) -> None:
     """They hold one name in several forms, paths of users whom no variable names, and accounts of containers."""
     raw = [

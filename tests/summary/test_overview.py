@@ -44,19 +44,18 @@ def test_the_first_lines_name_the_straggler_and_the_slow_step(options: JobOption
 @pytest.mark.parametrize(
     ("plant", "expected"),
     [
-        ("none", "no straggler"),
-        ("none", "no slow step"),
-        ("lost-overlap", "communication does not overlap: compute hides"),
-        ("launch-bound", "while the host launches"),
-        ("lost-rank", "1 of 4 ranks is not among the files"),
-        ("leak", "leak candidate: hipMalloc"),
-        ("slow-collectives", "6 of 18 large collectives of ranks 0-3 are slow: "),
+        ("none", ["no straggler", "no slow step"]),
+        ("lost-overlap", ["communication does not overlap: compute hides"]),
+        ("launch-bound", ["while the host launches"]),
+        ("lost-rank", ["1 of 4 ranks is not among the files"]),
+        ("leak", ["leak candidate: hipMalloc"]),
+        ("slow-collectives", ["6 of 18 large collectives of ranks 0-3 are slow: "]),
     ],
 )
-def test_planted_facts_stand_in_the_first_ten_lines(plant: str, expected: str, tmp_path: Path) -> None:
+def test_planted_facts_stand_in_the_first_ten_lines(plant: str, expected: list[str], tmp_path: Path) -> None:
     shown = findings(simulate(JobOptions(tmp_path / "job", ranks=4, nodes=2, steps=6, seed=48, plant=plant)))
     assert len(shown) <= 10
-    assert [text for text in shown if expected in text]
+    assert [words for words in expected if not any(words in text for text in shown)] == []
 
 
 def test_it_fits_a_screen(files: tuple[Path, ...], cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from rocpd.simulator import JobOptions, simulate
 from rocpd.simulator.job_plan import plan
 from tests.conftest import OpenJob
 from tests.members import Member
+from tests.soak import sample
 from tests.summary.cells import cells
 
 SENDRECV = "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)"
@@ -94,7 +95,10 @@ def test_pairs_of_a_pipeline_are_true(nodes: int, tmp_path: Path) -> None:
     assert found == Counter((each.sender, each.receiver) for each in plan(options).transfers())
 
 
-@pytest.mark.parametrize("options", [{"ranks": 2, "nodes": 2}, {"ranks": 4, "noise": 0.05}, {"ranks": 4, "nodes": 2}])
+@pytest.mark.soak
+@pytest.mark.parametrize(
+    "options", sample([{"ranks": 2, "nodes": 2}, {"ranks": 4, "noise": 0.05}, {"ranks": 4, "nodes": 2}], 2)
+)
 def test_transfers_under_a_name_that_says_nothing_are_no_collectives(options: dict[str, Any], tmp_path: Path) -> None:
     """No calls are recorded. A pipeline of two stages; a rank that waits for the other stage is held up by nobody."""
     job = JobOptions(tmp_path, pp=2, steps=12, plant="none", rccl="none", seed=31, **options)

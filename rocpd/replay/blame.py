@@ -11,6 +11,7 @@ import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -28,6 +29,8 @@ from rocpd.replay.job import WELL_MATCHED, JobGraph
 from rocpd.replay.points import Point, add_to, narrowed, no_times
 from rocpd.replay.steps import StepTimes
 from rocpd.replay.unmatched import at_most, may_wait
+
+Derived = TypeVar("Derived")
 
 _LEAST = 0.01  # share of a step that a cause costs at least
 _TRIED = 6  # ranks, hosts or links that are replayed without: those with the largest excess
@@ -63,6 +66,7 @@ class Blaming(StepTimes):
         self.step_ns = self.now / max(1, len(steps))
         self.waited = self.waits = self._waiting(recorded)  # in the recording, and in the replay that gave `now`
         self.removed = self.nothing()
+        self._until_removed: dict[str, Any] = {}  # what follows from the removed times
         self.hosts: list[Cause] = []  # hosts whose excess is removed
         self.alone = self._alone()
         self.stalls = trend.stalls(self.alone, self.step_ns, is_one_kind=True)
@@ -73,6 +77,7 @@ class Blaming(StepTimes):
     def blame(self) -> Blame:
         """Return the causes, and the other results of the replays."""
         causes: list[Cause] = []
+        recorded = self._until_removed
         self.own = self.own_beside(self._late)
         for _ in range(_MOST_CAUSES):
             self.job.give_back()
@@ -83,7 +88,7 @@ class Blaming(StepTimes):
             self._remove(cause)
         causes = together(causes + self._hidden_by_each_other(len(causes)))
         usual = self.spent(self.job.replay_less(self._beyond_usual, self.removed.dtype))
-        self.removed, self.hosts, self.own = self.nothing(), [], None
+        self.removed, self.hosts, self.own, self._until_removed = self.nothing(), [], None, recorded
         causes = list(map(self._with_cost_alone, causes))
         causes = [replace(each, most=self._most(each, causes)) for each in causes]
         every, known, more = self._computing
@@ -109,6 +114,7 @@ class Blaming(StepTimes):
     def _remove(self, cause: Cause) -> None:
         """Add the excess of the points of a cause to the removed times."""
         add_to(self.removed, self._less(cause))
+        self._until_removed = {}
         if cause.kind is CauseKind.HOST:
             self.hosts.append(cause)
             self.own = self.own_beside([*self._late, *self.hosts])
@@ -343,7 +349,17 @@ class Blaming(StepTimes):
 
     def by_step_for(self, what: int) -> Floats:
         """Return the excess of ranks (columns) in steps (rows) for one number in `what`, without removed times [ns]."""
-        return self.by_step(lambda rows: self.beyond.longer(rows) - self.removed[rows], partial(self._compares, what))
+        derive = partial(
+            self.by_step, lambda rows: self.beyond.longer(rows) - self.removed[rows], partial(self._compares, what)
+        )
+        return self._once(f"excess {what}", derive)
+
+    def _once(self, name: str, derive: Callable[[], Derived]) -> Derived:
+        """Return what follows from the removed times, derived once until others are removed."""
+        if name not in self._until_removed:
+            self._until_removed[name] = derive()
+        known: Derived = self._until_removed[name]
+        return known
 
     def _compares(self, what: int, rows: slice) -> Flags:
         """Whether points do one kind of work (its number in `what`), and compare with others."""
@@ -478,8 +494,8 @@ class Blaming(StepTimes):
         among them it would be usual to be slow.
         """
         names = [self.job.hosts.get(rank) or "" for rank in self.ranks]
-        kinds = (self.by_step(self.beyond.longer, partial(self._compares, what)) for what in (0, 1))
-        parts = (trend.slower_part(longer, _LEAST * self.step_ns) for longer in kinds)
+        # Whoever asks first does so before any time is removed.
+        parts = (trend.slower_part(self.by_step_for(what), _LEAST * self.step_ns) for what in (0, 1))
         apart = next((part for part in parts if part), [])
         inside = {names[column] for column in apart}
         are_hosts = not inside & {"", *(name for column, name in enumerate(names) if column not in apart)}
@@ -505,7 +521,11 @@ class Blaming(StepTimes):
         rows = self.job.link.rows[:-1]
         return rows[self.counts[rows]]
 
-    def _of_hosts(self) -> Iterator[Candidate]:
+    def _of_hosts(self) -> list[Candidate]:
+        """Return the hosts that `_hosts` yields."""
+        return self._once("hosts", lambda: list(self._hosts()))
+
+    def _hosts(self) -> Iterator[Candidate]:
         """Yield hosts of several ranks, all of which take longer than the ranks of other hosts, or stall together."""
         if not self._several:
             return

@@ -281,6 +281,16 @@ def test_the_order_of_ranks_and_a_window_change_nothing(tmp_path: Path) -> None:
         assert _blame(job).causes == _blame(whole).causes
 
 
+def test_what_follows_from_removed_times_is_derived_anew_when_more_are_removed(tmp_path: Path) -> None:
+    job = graph_of(tmp_path, ranks=4, seed=3, plant="straggler=40")
+    blaming = Blaming(job, steps_of(job), excess(job, steps_of(job)))
+    (cause,) = blaming.blame().causes
+    before = blaming.by_step_for(0)
+    assert blaming.by_step_for(0) is before
+    blaming._remove(cause)
+    assert abs(blaming.by_step_for(0)[:, cause.ranks[0]].sum()) < before[:, cause.ranks[0]].sum() / 10
+
+
 @pytest.mark.parametrize("seed", range(sized(5, 200)))
 def test_what_goes_beyond_others_is_what_plain_medians_say(seed: int) -> None:
     random = np.random.default_rng(seed)

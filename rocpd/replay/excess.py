@@ -164,8 +164,9 @@ class Excess:
     def _scaled(self, times: Ints, by: Callable[[Ints, Floats], Floats], rows: Ints | slice) -> Ints:
         if not len(self.common):
             return times
-        common, scaled = self.common[rows], np.empty_like(times)
-        for some in _blocks(len(times)):
+        common, scaled, is_scaled = self.common[rows], times.copy(), self.shares != 1  # mostly of few steps
+        for here in _blocks(len(times)):
+            some = here.start + is_scaled[common[here]].nonzero()[0]
             scaled[some] = np.rint(by(times[some], self.shares[common[some]]))
         return scaled
 

@@ -11,7 +11,6 @@ import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar
 
 import numpy as np
 
@@ -29,8 +28,6 @@ from rocpd.replay.job import WELL_MATCHED, JobGraph
 from rocpd.replay.points import Point, add_to, narrowed, no_times
 from rocpd.replay.steps import StepTimes
 from rocpd.replay.unmatched import at_most, may_wait
-
-Derived = TypeVar("Derived")
 
 _LEAST = 0.01  # share of a step that a cause costs at least
 _TRIED = 6  # ranks, hosts or links that are replayed without: those with the largest excess
@@ -66,18 +63,18 @@ class Blaming(StepTimes):
         self.step_ns = self.now / max(1, len(steps))
         self.waited = self.waits = self._waiting(recorded)  # in the recording, and in the replay that gave `now`
         self.removed = self.nothing()
-        self._until_removed: dict[str, Any] = {}  # what follows from the removed times
+        self._excess: dict[int, Floats] = {}  # by number in `what`, until further times are removed
         self.hosts: list[Cause] = []  # hosts whose excess is removed
         self.alone = self._alone()
         self.stalls = trend.stalls(self.alone, self.step_ns, is_one_kind=True)
         self.drifts = trend.drifts(self._longer, self.step_ns)
         self.stalled = self._stalled()
         self.own: Ints | None = None  # excess of each point besides that of removed hosts; None: as recorded
+        self.hosts_of_ranks = self._hosts_of_ranks()  # before any time is removed
 
     def blame(self) -> Blame:
         """Return the causes, and the other results of the replays."""
-        causes: list[Cause] = []
-        recorded = self._until_removed
+        causes, recorded = list[Cause](), self._excess
         self.own = self.own_beside(self._late)
         for _ in range(_MOST_CAUSES):
             self.job.give_back()
@@ -88,7 +85,7 @@ class Blaming(StepTimes):
             self._remove(cause)
         causes = together(causes + self._hidden_by_each_other(len(causes)))
         usual = self.spent(self.job.replay_less(self._beyond_usual, self.removed.dtype))
-        self.removed, self.hosts, self.own, self._until_removed = self.nothing(), [], None, recorded
+        self.removed, self.hosts, self.own, self._excess = self.nothing(), [], None, recorded
         causes = list(map(self._with_cost_alone, causes))
         causes = [replace(each, most=self._most(each, causes)) for each in causes]
         every, known, more = self._computing
@@ -114,7 +111,7 @@ class Blaming(StepTimes):
     def _remove(self, cause: Cause) -> None:
         """Add the excess of the points of a cause to the removed times."""
         add_to(self.removed, self._less(cause))
-        self._until_removed = {}
+        self._excess = {}
         if cause.kind is CauseKind.HOST:
             self.hosts.append(cause)
             self.own = self.own_beside([*self._late, *self.hosts])
@@ -128,9 +125,8 @@ class Blaming(StepTimes):
         least = _LEAST * self.step_ns
         some: list[Cause] = []
         for each in sorted(self._candidates(_TOGETHER), key=lambda each: -each.most):
-            is_other = each.kind is CauseKind.LINK or not any(
-                set(each.ranks) & set(other.ranks) for other in some if other.kind is not CauseKind.LINK
-            )
+            others = {rank for other in some if other.kind is not CauseKind.LINK for rank in other.ranks}
+            is_other = each.kind is CauseKind.LINK or others.isdisjoint(each.ranks)
             if is_other and each.most // len(self.steps) >= least:
                 cause = self._cause(each)
                 # Ranks that compute longer now and then may have more to do in these steps, such as a hot expert.
@@ -156,11 +152,8 @@ class Blaming(StepTimes):
         causes = sorted((replace(cause, cost=cost) for cause, cost in costs), key=lambda cause: -cause.cost)
         for cause in causes:
             self._remove(cause)
-        numbers = range(before + len(some))
-        return [
-            replace(cause, behind=tuple(other for other in numbers if other != before + at))
-            for at, cause in enumerate(causes)
-        ]
+        every = {*range(before + len(some))}
+        return [replace(cause, behind=tuple(sorted(every - {before + at}))) for at, cause in enumerate(causes)]
 
     def _beyond_usual(self) -> Iterator[tuple[slice, Ints]]:
         """Yield the points of each rank with their excess over the usual time, removed times as they are [ns]."""
@@ -349,17 +342,10 @@ class Blaming(StepTimes):
 
     def by_step_for(self, what: int) -> Floats:
         """Return the excess of ranks (columns) in steps (rows) for one number in `what`, without removed times [ns]."""
-        derive = partial(
-            self.by_step, lambda rows: self.beyond.longer(rows) - self.removed[rows], partial(self._compares, what)
-        )
-        return self._once(f"excess {what}", derive)
-
-    def _once(self, name: str, derive: Callable[[], Derived]) -> Derived:
-        """Return what follows from the removed times, derived once until others are removed."""
-        if name not in self._until_removed:
-            self._until_removed[name] = derive()
-        known: Derived = self._until_removed[name]
-        return known
+        if what not in self._excess:
+            some = partial(self._compares, what)
+            self._excess[what] = self.by_step(lambda rows: self.beyond.longer(rows) - self.removed[rows], some)
+        return self._excess[what]
 
     def _compares(self, what: int, rows: slice) -> Flags:
         """Whether points do one kind of work (its number in `what`), and compare with others."""
@@ -486,15 +472,13 @@ class Blaming(StepTimes):
         add_to(longer, of_hosts)
         return np.add(longer, self._stalling_of(slice(None)), out=longer)
 
-    @functools.cached_property
-    def hosts_of_ranks(self) -> list[str]:
+    def _hosts_of_ranks(self) -> list[str]:
         """The name of the host of each rank, empty where unknown; for a slower part of the ranks, their numbers.
 
         A slower part may be one socket. Whole hosts keep their names unless they have more than half of the ranks:
         among them it would be usual to be slow.
         """
         names = [self.job.hosts.get(rank) or "" for rank in self.ranks]
-        # Whoever asks first does so before any time is removed.
         parts = (trend.slower_part(self.by_step_for(what), _LEAST * self.step_ns) for what in (0, 1))
         apart = next((part for part in parts if part), [])
         inside = {names[column] for column in apart}
@@ -521,11 +505,7 @@ class Blaming(StepTimes):
         rows = self.job.link.rows[:-1]
         return rows[self.counts[rows]]
 
-    def _of_hosts(self) -> list[Candidate]:
-        """Return the hosts that `_hosts` yields."""
-        return self._once("hosts", lambda: list(self._hosts()))
-
-    def _hosts(self) -> Iterator[Candidate]:
+    def _of_hosts(self) -> Iterator[Candidate]:
         """Yield hosts of several ranks, all of which take longer than the ranks of other hosts, or stall together."""
         if not self._several:
             return

@@ -21,7 +21,7 @@ from rocpd.replay.answer import Binding, Prediction, WhatIf
 from rocpd.replay.causes import Blame, Cause, CauseKind
 from rocpd.replay.changes import Change, Changing, Verb, changes, of_cause
 from rocpd.replay.job import JobGraph, read_job
-from rocpd.replay.points import Edge, left_unexplained
+from rocpd.replay.points import NO_EDGES, Edge, left_unexplained
 from rocpd.replay.whatif import Replays
 from rocpd.simulator import JobOptions, simulate
 from rocpd.simulator.conditions import PlantedFact
@@ -70,7 +70,7 @@ def test_without_partners_no_rank_is_blamed(slowed: Replays) -> None:
 def test_a_rank_that_others_wait_for_is_not_acquitted_where_no_record_says_why(slowed: Replays) -> None:
     """Without the calls by which hosts wait for GPUs each host seems to take all that time for itself."""
     job, points = slowed.job, slowed.job.points
-    edges = job.edges.take(job.edges.kind != Edge.SYNCHRONISED)
+    edges = job.edges.also(NO_EDGES, (job.edges.kind == Edge.SYNCHRONISED).nonzero()[0])
     lag = left_unexplained(points, edges.every(), slice(0, len(points)))
     alone = Replays(replace(job, points=replace(points, lag=lag), edges=edges), steps_of(job))
     (straggler,) = slowed.blame.causes

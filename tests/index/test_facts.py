@@ -284,7 +284,7 @@ DEFINITIONS = {
     "budget 3": "bb3f09024fdd",
     "busy 1": "15a0ea5b27c3",
     "call trees 3": "ebdc6d33ba66",
-    "callers 2": "abf749017db0",
+    "callers 2": "f3dc8be3f3b1",
     "channels 2": "f3de2829168a",
     "checked 4": "d6e205a72689",
     "communication 2": "085019058b81",

@@ -75,6 +75,13 @@ def test_many_rows_come_in_order(tmp_path: Path, page: int) -> None:
     assert _by_pages(opening_of(path), ["b"]) == _by_sqlite(path, ["b"])
 
 
+def test_an_index_is_no_table(tmp_path: Path) -> None:
+    path = _written(tmp_path / "a.db", _many())
+    with closing(sqlite3.connect(path)) as file:
+        file.execute("CREATE INDEX by_a ON t (a)")
+    assert _by_pages(opening_of(path)) == _by_sqlite(path)
+
+
 def _refused(opening: Opening, names: Sequence[str] = NAMES) -> bool:
     try:
         _by_pages(opening, names)

@@ -120,7 +120,7 @@ class Pages:
 
     def _root(self, table: str) -> int:
         """Return the first page of a table, as SQLite knows it: `sqlite_schema` has no index by name."""
-        program = self._connection.execute(f"EXPLAIN SELECT id FROM {quote_name(table)}")
+        program = self._connection.execute(f"EXPLAIN SELECT id FROM {quote_name(table)} NOT INDEXED")
         for _, operation, _, page, *_ in program.fetchall():
             if operation == "OpenRead" and isinstance(page, int):
                 return page

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -75,31 +75,32 @@ def read_large(reader: RankReader, sql: str, names: Sequence[str]) -> list[Ints]
         return None
     if any(base not in tables.by_id or tables.rows(base) != tables.name(base) for base in (form.base, _EVENT)):
         return None
-    of_base = [form.of_base[name] for name in names if name in form.of_base]
-    of_event = [form.of_event[name] for name in names if name in form.of_event]
-    of_event += [_CATEGORY] if form.only_calls else []
+    of_base = [*dict.fromkeys((*(form.of_base[name] for name in names if name in form.of_base), "event_id"))]
+    of_event = {form.of_event[name] for name in names if name in form.of_event}
+    of_event |= {_CATEGORY} if form.only_calls else set()
     try:
         with reader.lend() as database, pages_of(opening, database.connection) as pages:
-            *read, event = pages.columns(form.base + tables.suffix, (*of_base, "event_id"), _FEW_PAGES)
-            looked_up = _of_events(reader, pages, event, of_event)
+            read = dict(zip(of_base, pages.columns(form.base + tables.suffix, of_base, _FEW_PAGES), strict=True))
+            events = _of_events(reader, pages, read["event_id"], of_event)
     except OtherFormError:
         return None
-    columns = [(read if name in form.of_base else looked_up).pop(0) for name in names]
+    columns = [read[form.of_base[name]] if name in form.of_base else events[form.of_event[name]] for name in names]
     others = [number for (number,) in reader.rows(NO_CALLS)] if form.only_calls else []
-    return [column[~np.isin(looked_up[0], others)] for column in columns] if others else columns
+    return [column[~np.isin(events[_CATEGORY], others)] for column in columns] if others else columns
 
 
-def _of_events(reader: RankReader, pages: Pages, event: Ints, names: Sequence[str]) -> list[Ints]:
+def _of_events(reader: RankReader, pages: Pages, event: Ints, names: Collection[str]) -> dict[str, Ints]:
     """Return columns of the events with these ids, `NULL` where there is none; they are read once for all tables."""
     if not names:
-        return []
+        return {}
     known: dict[str, Ints] = reader.once(("events", pages.version), dict)
     if not known:
         known |= zip(_OF_EVENT, pages.columns(_EVENT + reader.tables.suffix, _OF_EVENT), strict=True)
     ids = known["id"]
     if not len(ids):
-        return [np.full(len(event), NULL) for _ in names]
+        return {name: np.full(len(event), NULL) for name in names}
     row = event - ids[0] if ids[-1] - ids[0] == len(ids) - 1 else np.searchsorted(ids, event)
     row[(row < 0) | (row >= len(ids))] = 0
     is_known = ids[row] == event
-    return [known[name][row] if is_known.all() else np.where(is_known, known[name][row], NULL) for name in names]
+    columns = {name: known[name][row] for name in names}
+    return columns if is_known.all() else {name: np.where(is_known, each, NULL) for name, each in columns.items()}

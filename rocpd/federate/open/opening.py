@@ -74,6 +74,7 @@ _NO_TRACE = "nor a trace of another profiler that rocpd reads; --skip-bad leaves
 COPY_AGAIN = "copy it again from where it was written; --skip-bad leaves it out"
 """The hint for a damaged file."""
 _FLAGS = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+_CONSTANT = "immutable=1"  # https://sqlite.org/uri.html: no locks
 _CACHED_STATEMENTS = 2  # per connection: they hold memory, and few statements run twice
 _MAGIC = b"SQLite format 3\0"
 _UTF16 = (2, 3)  # https://sqlite.org/fileformat2.html#enc
@@ -116,6 +117,11 @@ class Opening:
             return connection
 
     @property
+    def is_constant(self) -> bool:
+        """Whether SQLite takes it that nobody writes to the file."""
+        return self.uri.endswith(f"?{_CONSTANT}")
+
+    @property
     def size(self) -> int:
         """Size of the file [bytes], 0 when it is gone."""
         return _size(self.path)
@@ -152,7 +158,7 @@ def opening_of(path: Path, busy_ms: int = Limits.busy_ms) -> Opening:
     if header[19] == 2:
         if not _size(wal):
             _check_last_page(path, header)
-            return Opening(path, uri_of(path, "immutable=1"))
+            return Opening(path, uri_of(path, _CONSTANT))
         if _shm_in_use(shm):
             return Opening(path, uri_of(path, "mode=ro"), busy_ms=busy_ms)
         return _recovered_copy(path, wal)
@@ -333,7 +339,7 @@ def _read_only(path: Path, busy_ms: int) -> Opening:
     except (apsw.CantOpenError, apsw.IOError, apsw.PermissionsError) as error:
         if any(Path(_real(path) + ending).exists() for ending in ("-journal", "-wal")):
             raise InputError(f"{path}: cannot be locked, and a journal lies beside it: {error}") from error
-        immutable = Opening(path, uri_of(path, "immutable=1"), FileNote(path, f"opened without locks ({error})"))
+        immutable = Opening(path, uri_of(path, _CONSTANT), FileNote(path, f"opened without locks ({error})"))
         with as_input_error(path):
             _try(immutable.uri, busy_ms)
         return immutable
@@ -373,7 +379,7 @@ def _recovered_copy(path: Path, journal: Path) -> Opening:
         shutil.rmtree(folder, ignore_errors=True)
         raise
     note = FileNote(path, f"its writer was killed ({journal.name} is left); reading a recovered copy")
-    return Opening(path, uri_of(copy, "immutable=1"), note, folder)
+    return Opening(path, uri_of(copy, _CONSTANT), note, folder)
 
 
 UNREADABLE = (apsw.CorruptError, apsw.NotADBError, apsw.IOError, apsw.BusyError, apsw.CantOpenError, apsw.ProtocolError)

@@ -12,9 +12,9 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Iterator, Sequence
-from itertools import chain, islice
+from itertools import accumulate, chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -61,7 +61,7 @@ def pages_of(opening: Opening, connection: apsw.Connection) -> Iterator[Pages]:
         raise OtherFormError
     try:
         with raw_file(Path(connection.filename)) as file, _reading(connection):
-            yield Pages(file, connection, is_constant="immutable=1" in opening.uri)
+            yield Pages(file, connection, is_constant=opening.is_constant)
     except apsw.BusyError:
         with as_input_error(opening.path):  # not waited for once more
             raise
@@ -110,13 +110,14 @@ class Pages:
         leaves = np.array(self._leaves(root))
         if len(leaves) < least or not places.keys() >= {*names}:
             raise OtherFormError
-        wanted = [places[name] for name in names]
-        many = _AT_ONCE // self._size
-        parts = [self._rows(leaves[first : first + many], wanted) for first in range(0, len(leaves), many)]
+        wanted = [name for name in names if name != "id"]
+        at, many = [places[name] for name in wanted], _AT_ONCE // self._size
+        parts = [self._rows(leaves[first : first + many], at) for first in range(0, len(leaves), many)]
         ids, *columns = map(np.concatenate, zip(*parts, strict=True))
         if (ids[1:] <= ids[:-1]).any() or (len(parts) > 1 and not all(len(part[0]) for part in parts)):
             raise OtherFormError
-        return [ids if name == "id" else column for name, column in zip(names, columns, strict=True)]
+        values = {"id": ids} | dict(zip(wanted, columns, strict=True))
+        return [values[name] for name in names]
 
     def _root(self, table: str) -> int:
         """Return the first page of a table, as SQLite knows it: `sqlite_schema` has no index by name."""
@@ -160,7 +161,8 @@ class Pages:
         """Return the ids and the columns in some places of the rows of pages."""
         runs = np.split(leaves, (np.diff(leaves) != 1).nonzero()[0] + 1)
         pages = [self._pages(int(run[0]), len(run)) for run in runs]
-        rows = _Rows(b"".join([*pages, bytes(_BEYOND + max(places))]), self._size, self._usable, max(places))
+        last = max(places, default=0)
+        rows = _Rows(b"".join([*pages, bytes(_BEYOND + last)]), self._size, self._usable, last)
         return [rows.ids, *map(rows.numbers, places)]
 
 
@@ -184,8 +186,9 @@ class _Rows:
         if (header[:, 0] < last + 2).any() or (header[:, : last + 2] >= 128).any():
             raise OtherFormError
         self._first = record + header[:, 0]
-        self._widths = [_WIDTH[_only(kinds)] for kinds in self._kinds.T]
-        end = self._first + sum(self._widths)
+        # A column of one type has one width, so most of these are single numbers.
+        self._before: list[Any] = [*accumulate((_WIDTH[_only(kinds)] for kinds in self._kinds.T), initial=0)]
+        end = self._first + self._before[-1]
         # The rest of a long row lies on pages of its own; the least that is kept here is all that counts then.
         kept = np.where(payload <= usable - 35, payload, (usable - 12) * 32 // 255 - 23)
         if (end > record + kept).any() or (record + kept > page + usable).any():
@@ -224,7 +227,7 @@ class _Rows:
         if not _IS_WHOLE[kind].all():
             raise OtherFormError
         width = _WIDTH[kind]
-        numbers = self._words[self._first + sum(self._widths[:place])].byteswap(inplace=sys.byteorder == "little")
+        numbers: Ints = self._words[self._first + self._before[place]].byteswap(inplace=sys.byteorder == "little")
         numbers >>= _SHIFT[kind]
         if not width.all():
             numbers = np.where(width == 0, _CONSTANT[kind], numbers)

@@ -180,8 +180,11 @@ class Blaming(StepTimes):
 
         As the bounds of a replay without it, it covers that its excess is an estimate, and the error of the model.
         """
-        less, is_known = self._excess_alone(cause), self.sees_hosts and self.job.matched >= WELL_MATCHED
-        if not (most := self._may_regain(cause) if is_known else self.at_most(less)):
+        is_known = self.sees_hosts and self.job.matched >= WELL_MATCHED
+        if is_known and not len(self.job.unmatched):
+            return 0
+        less = self._excess_alone(cause)
+        if not (most := self._may_regain(less) if is_known else self.at_most(less)):
             return 0
         off = self.uncertainty(less, causes, is_link=cause.kind is CauseKind.LINK)
         return round(most * (1 + off) + MODEL * cause.alone)
@@ -212,11 +215,9 @@ class Blaming(StepTimes):
         innocent = usual & ~slow
         return uncertainty(series, here, innocent if innocent.sum() > 1 else usual, taken)
 
-    def _may_regain(self, cause: Cause | Candidate) -> int:
-        """Return how much shorter a step may be without a cause if any unmatched communication waits for it [ns]."""
-        if not len(self.job.unmatched):
-            return 0
-        waits = may_wait(self.job, self.counts, self.at, less := self._excess_alone(cause))
+    def _may_regain(self, less: Ints) -> int:
+        """Return how much shorter a step may be if points lose `less`, and communication that is unmatched too [ns]."""
+        waits = may_wait(self.job, self.counts, self.at, less)
         return min(self.at_most(less), self._regained(self.job.replay_without(less, *waits))) if waits else 0
 
     def at_most(self, less: Ints) -> int:
@@ -239,9 +240,8 @@ class Blaming(StepTimes):
         longer = {rank: both for rank, *both in shares if rank not in blamed}
 
         def regains(rank: int) -> tuple[float, float]:
-            one = Candidate(CauseKind.RANK, (rank,), "")
-            regained = self._regained(self.job.replay_without(self._excess_alone(one)))
-            return regained / self.step_ns, self._may_regain(one) / self.step_ns
+            less = self._excess_alone(Candidate(CauseKind.RANK, (rank,), ""))
+            return self._regained(self.job.replay_without(less)) / self.step_ns, self._may_regain(less) / self.step_ns
 
         return denied(self.job, self._meets, longer, self.step_ns, regains)
 
@@ -473,7 +473,7 @@ class Blaming(StepTimes):
         return np.add(longer, self._stalling_of(slice(None)), out=longer)
 
     def _hosts_of_ranks(self) -> list[str]:
-        """The name of the host of each rank, empty where unknown; for a slower part of the ranks, their numbers.
+        """Return the name of the host of each rank, empty where unknown; for a slower part of the ranks, their numbers.
 
         A slower part may be one socket. Whole hosts keep their names unless they have more than half of the ranks:
         among them it would be usual to be slow.

@@ -22,9 +22,6 @@ LIKELY, CERTAIN = 0.007, 1e-5
 MODEL = 0.06
 """Share of a change by which replays of simulated jobs are off."""
 
-PROBABLY = 0.975
-"""Probability that an estimate lies below its upper bound, and also that it lies above the lower one."""
-
 LEAST_TO_TELL = 4
 """The fewest steps that can rule out chance."""
 
@@ -36,6 +33,7 @@ _SECOND = 4  # factor on the chance of a second comparison, so that both togethe
 _FEWEST_OF_HOST = 3  # ranks of a host that show how far its ranks lie apart
 _DRAWN = 400  # resamplings of steps
 _FEWEST = 2  # steps that have an error
+_BOUND = 0.975  # probability that an estimate lies below its upper bound, and also that it lies above the lower one
 _FEW = 3  # series: too few for their means to show how far apart they lie
 
 
@@ -119,8 +117,12 @@ def uncertainty(series: Floats, here: Flags, usual: Flags, taken: float) -> floa
         _error_of_mean(together),
         _error_between(others) * math.sqrt(here.sum() * (1 + here.sum() / max(1, others.shape[1]))),
     )
-    freedom = max(1, min(len(series), 30) - 1)
-    return min(1.0, float(student_quantile(PROBABLY, freedom) * error / taken))
+    return min(1.0, errors_to_bound(len(series)) * error / taken)
+
+
+def errors_to_bound(count: int) -> float:
+    """Return how many standard errors the bounds of an estimate from so many steps lie away from it."""
+    return student_quantile(_BOUND, max(1, min(count, 30) - 1))
 
 
 def _error_of_mean(series: Floats) -> float:

@@ -27,13 +27,12 @@ import numpy as np
 
 from rocpd.base import Ints, Progress, RocpdError, UsageError, by_key, frozen, percent_text
 from rocpd.base.stages import Stage, Stages
-from rocpd.base.student import student_quantile
 from rocpd.facts.timeline import COMPUTE, COPIES
 from rocpd.facts.units import read_first, steps_of_ranks, warm_steps
 from rocpd.federate.federation import Federation
 from rocpd.replay.answer import Binding, Prediction, WhatIf
 from rocpd.replay.blame import Blaming
-from rocpd.replay.chance import MODEL, PROBABLY
+from rocpd.replay.chance import MODEL, errors_to_bound
 from rocpd.replay.changes import FREE, OVERLAPPED, Change, Changing, Verb, in_ns, of_cause
 from rocpd.replay.denied import HIDDEN_HOST
 from rocpd.replay.excess import excess
@@ -321,8 +320,7 @@ class Replays:
             return 0.0
         lengths = self.blaming.lengths(self.job.points.time)
         deviation = _NORMAL * float(np.median(np.abs(lengths - np.median(lengths))))
-        freedom = max(1, min(len(self.steps), 30) - 1)
-        return student_quantile(PROBABLY, freedom) * deviation * math.sqrt(len(usual)) / len(self.steps)
+        return errors_to_bound(len(self.steps)) * deviation * math.sqrt(len(usual)) / len(self.steps)
 
     def _at_least(self, asked: Sequence[Change], most: Mapping[Change, float]) -> float:
         """Return how long a step takes at least without some causes [ns]: no path gets shorter by more than they lose.

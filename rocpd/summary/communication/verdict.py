@@ -254,7 +254,8 @@ def _findings(blame: Blame, pieces: Periods, hosts: _Hosts, *, lacks_ranks: bool
     count, unit = len(pieces), pieces.unit
     if not blame.is_matched:
         text = f"stragglers: not known: only {blame.matched * 100:.0f} % of the time of communication is matched"
-        yield Finding(text + _suspected(blame, pieces), RULE, Verdict.UNKNOWN, Confidence.CERTAIN)
+        text = "; ".join(filter(None, (text, _suspected(blame, pieces))))
+        yield Finding(text, RULE, Verdict.UNKNOWN, Confidence.CERTAIN)
         return
     if count < _FEW_STEPS:
         text = f"stragglers: not known: {count} of the {_FEW_STEPS} {unit} that it takes to tell one from chance"
@@ -275,8 +276,8 @@ def _findings(blame: Blame, pieces: Periods, hosts: _Hosts, *, lacks_ranks: bool
         limits.append(f"whom {_named(unmet)} communicates with is not known")
     suspected = "" if blame.denied else _suspected(blame, pieces)
     if limits:
-        rest = suspected or f"; else none costs 1 % of a step, in {count} {unit}"
-        text = f"stragglers: not known: {'; '.join(limits)}{rest}"
+        rest = suspected or f"else none costs 1 % of a step, in {count} {unit}"
+        text = f"stragglers: not known: {'; '.join([*limits, rest])}"
         yield Finding(text, RULE, Verdict.UNKNOWN, Confidence.CERTAIN, evidence={"steps": count})
     else:
         percent = blame.lost_ns * 100 / blame.step_ns if blame.step_ns else 0.0
@@ -358,7 +359,7 @@ def _unnamed(blame: Blame, pieces: Periods) -> Iterator[Finding]:
     named = {rank for cause in blame.causes if cause.kind is CauseKind.RANK for rank in cause.ranks}
     most = max(max(cause.most, cause.costs) for cause in blame.causes)
     if (suspect := blame.suspect) and suspect.ranks[0] not in named and suspect.most > most:
-        text = f"{_suspected(blame, pieces).removeprefix('; ')}: {_why_not_known(blame)}"
+        text = f"{_suspected(blame, pieces)}: {_why_not_known(blame)}"
         yield Finding(text, "comm.suspect", Verdict.NOTE, Confidence.CERTAIN, suspect.ranks[0])
 
 
@@ -516,7 +517,7 @@ def _lasting(cause: Cause, count: int, unit: str) -> str:
 
 
 def _suspected(blame: Blame, pieces: Periods) -> str:
-    """Return the suspect, in words: the rank with most excess, where its cost is not known.
+    """Return the suspect, in words: the rank with most excess, where its cost is not known; empty: there is none.
 
     If hardly anything waits for it, even with all waits that may be, its own waits may not be recorded: no bound holds.
     """
@@ -526,7 +527,7 @@ def _suspected(blame: Blame, pieces: Periods) -> str:
     then = "" if suspect.mainly == OF_COMPUTE else ":"
     is_bounded = suspect.most > _LINKED * suspect.takes[suspect.mainly]
     most = f", up to {percent_text(suspect.most * 100 / blame.step_ns)} of a step" if is_bounded else ""
-    return f"; {_named(suspect.ranks)}{then} {why}, at what cost is not known{most}"
+    return f"{_named(suspect.ranks)}{then} {why}, at what cost is not known{most}"
 
 
 def _not_compared(blame: Blame) -> Iterator[str]:
@@ -541,7 +542,7 @@ def _stalling(blame: Blame, noun: str) -> Iterator[str]:
     for ranks, slow in by_key((cause.ranks, cause) for cause in seen).items():
         if sum(cause.takes[cause.mainly] for cause in slow) >= _LONG * blame.step_ns * len(blame.steps):
             which = _in_steps(sorted(cause.stalls[0] for cause in slow), noun)
-            yield f"{_named(ranks)} make{'s'[: len(ranks) == 1]} {which} slow"
+            yield f"{_named(ranks)} {'makes' if len(ranks) == 1 else 'make'} {which} slow"
 
 
 def _coverage(blame: Blame) -> Iterator[str]:

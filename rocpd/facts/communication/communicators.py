@@ -11,7 +11,7 @@ import json
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -40,7 +40,7 @@ from rocpd.schema.rules.kernel_categories import is_communication, load
 from rocpd.schema.rules.kernel_names import names_of_kernels
 
 _DISPATCHED = " WHERE id IN (SELECT kernel_id FROM rocpd_kernel_dispatch)"  # libraries bring thousands of others
-_COLUMNS = ("id", "start", "end", "agent", "stream", "queue", "name", "stack")
+_COLUMNS = ("id", "name", "agent", "stream", "start", "end", "queue", "stack")
 _FUNCTIONS = "SELECT id, string FROM rocpd_string WHERE string GLOB 'nccl*' OR string = 'record_param_comms'"
 _NAMES = ", ".join(f"'{name}'" for name in ARGUMENTS)
 _ARGS = f"""
@@ -97,10 +97,11 @@ def communication_of(channel: Channel, queues: Ints) -> Communication:
 
 def _kernels(reader: RankReader, wanted: Mapping[int, str | None], names: Names) -> tuple[CommunicationKernels, Ints]:
     """Return the dispatches of some kernels with valid times, and their queues."""
-    read = columns(reader, "rocpd_kernel_dispatch", statement("kernels"), _COLUMNS)
-    rows = (np.isin(read[6], [*wanted]) & valid_times(read[1], read[2])).nonzero()[0]
-    row, start, end, agent, stream, queue, kernel, _ = (column[rows] for column in read)
-    return CommunicationKernels(row, names.codes(kernel, wanted.get), agent, stream, start, end), queue
+    *read, queue, _ = columns(reader, "rocpd_kernel_dispatch", statement("kernels"), _COLUMNS)
+    every = CommunicationKernels(*read)
+    rows = (np.isin(every.name, [*wanted]) & valid_times(every.start, every.end)).nonzero()[0]
+    kernels = every.take(rows)
+    return replace(kernels, name=names.codes(kernels.name, wanted.get)), queue[rows]
 
 
 class LaunchedBy(NamedTuple):

@@ -292,7 +292,7 @@ def read_recording(reading: RankReading) -> tuple[Ops, OperationNames, RankRegio
     return read_ops(whole, kernels, stacks=True), kernels, *read_regions(whole), sum(whole.left_out.values())
 
 
-_MARKERS = Fact("markers", 1, (Piece,))
+_MARKERS = Fact("markers", 1, (Piece,), is_small=True)
 
 
 def read_markers(reader: RankReader) -> Piece:

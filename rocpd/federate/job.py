@@ -21,7 +21,7 @@ from rocpd.federate.limits import usable_cores
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.plan.steps import Scatter
 from rocpd.federate.run.files import Files
-from rocpd.federate.run.rank_reader import STATEMENT_BYTES, Fact, FactsOfRank, RankReader, RankTask, with_kept
+from rocpd.federate.run.rank_reader import STATEMENT_BYTES, Carrying, Fact, FactsOfRank, RankReader, RankTask, with_kept
 from rocpd.federate.run.shares import RankQuestion, Request, Share, shares_of
 from rocpd.federate.select.align import (
     SPAN,
@@ -47,7 +47,7 @@ Derived = TypeVar("Derived")
 Item = TypeVar("Item")
 
 
-_SPAN = Fact("span", 2, ())
+_SPAN = Fact("span", 2, (), is_small=True)
 SPANS_OF_RANKS = "spans"
 """The key under which a job keeps `Job.spans`, for code that reads spans together with other facts."""
 
@@ -242,10 +242,24 @@ class Job:
             any error that `work` raises.
         """
         self.files.check_open()
-        known, facts = partial(self.files.known_of, is_brief=brief_bytes > 0), self.files.facts
-        tasks = [RankTask(rank, tables[rank.number], work, facts, brief_bytes, known(rank)) for rank in self.ranks]
+        tasks = [self._task(rank, tables[rank.number], work, brief_bytes) for rank in self.ranks]
         with contextlib.closing(with_kept(tasks, self.files.executor.each)) as answers:
-            yield from zip(self.ranks, answers, strict=True)
+            for task, answer in zip(tasks, answers, strict=True):
+                if isinstance(task.work, Carrying):
+                    answer, facts = answer
+                    self.files.carry(task.rank, facts)
+                yield task.rank, answer
+
+    def _task(
+        self, rank: Rank, tables: RankTables, work: Callable[[RankReader], Answer], brief_bytes: int
+    ) -> RankTask[Any]:
+        """Return the work on a rank as a task; arguments as for `work_on`."""
+        files = self.files
+        if not brief_bytes:
+            known, carried = files.known_of(rank, is_brief=False), files.carried.pop(rank.number, b"")
+            return RankTask(rank, tables, work, files.facts, 0, known, carried)
+        to_do = Carrying(work) if files.carries(rank) else work
+        return RankTask(rank, tables, to_do, files.facts, brief_bytes, files.known_of(rank, is_brief=True))
 
     def counted(self, stage: Stage, answers: Iterable[Item]) -> Iterator[Item]:
         """Yield the answers of all ranks to a stage of a command, and report each."""

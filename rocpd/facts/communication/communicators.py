@@ -63,7 +63,9 @@ class Communication(NamedTuple):
     transfers: Sequence[Transfer | None]
 
 
-_COMMUNICATION = Fact("communication", 2, (Communication, Channel, CommunicationKernels, SendRole, Transfer))
+_COMMUNICATION = Fact(
+    "communication", 2, (Communication, Channel, CommunicationKernels, SendRole, Transfer), is_small=True
+)
 
 
 def communication(reader: RankReader) -> list[Communication]:
@@ -223,7 +225,7 @@ def with_communicator(reader: RankReader, kernels: Ints) -> int:
     return launches(reader.whole(), kernels).with_communicator
 
 
-_LAUNCHES = Fact("launches", 1, (RcclLaunches, LaunchedBy, RcclCall))
+_LAUNCHES = Fact("launches", 1, (RcclLaunches, LaunchedBy, RcclCall), is_small=True)
 
 
 def _launches(reader: RankReader, kernels: Ints) -> RcclLaunches:

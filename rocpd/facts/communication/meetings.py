@@ -147,10 +147,9 @@ def _read(job: Job) -> list[list[Communication]]:
 def times_of_meetings(reader: RankReader) -> list[Communication]:
     """Return the channels of a rank, as far as alignment needs them, with those that a merged window keeps outside."""
     none = CommunicationKernels(*(_NOBODY,) * 6)
-    keeping = reader.keeping() if reader.known is None else reader  # columns are read once for channels and launches
     return [
         each._replace(channel=replace(each.channel, stream=_NOBODY, numbers=_NOBODY, counted=none), queues=_NOBODY)
-        for each in communication(keeping.whole())
+        for each in communication(reader.whole())
     ]
 
 

@@ -21,6 +21,8 @@ from rocpd.federate.run.rank_reader import FactStore
 from rocpd.federate.run.shares import Columnar, Pool
 
 _MOST_KNOWN_BYTES = 1 << 28  # of all files together
+_CARRIED_FROM_BYTES = 4 << 20  # of a file: the facts of a smaller one are derived again in a few ms
+_MOST_CARRIED_BYTES = 1 << 26  # of all ranks together
 
 
 class Closable(Protocol):
@@ -45,6 +47,7 @@ class Files:
         fact_store: returns the store that keeps facts, for a job that is worth it; None where no store can.
         course: progress of the command that reads the files.
         known: number of a rank -> results that brief works read of it, until a long work takes them over.
+        carried: number of a rank -> the small facts that a brief work derived in any process, packed, likewise.
         turn: held by the thread that uses a connection which several threads share.
     """
 
@@ -57,6 +60,7 @@ class Files:
         self.fact_store: Callable[[], FactStore | None] = lambda: None
         self.course = Stages(None)
         self.known: dict[int, dict[object, Any]] = {}
+        self.carried: dict[int, bytes] = {}
         self._evidence = evidence
         self.pool = pool
         self.executor: Executor = executor or Local(pool, jobs, pool.limits)
@@ -83,6 +87,15 @@ class Files:
         if rank.opening.is_live or not self._are_small:
             return None
         return self.known.setdefault(rank.number, {}) if is_brief else self.known.pop(rank.number, None)
+
+    def carries(self, rank: Rank) -> bool:
+        """Whether small facts that a brief work derives of a rank are held, where no store keeps facts."""
+        return self.facts is None and not rank.opening.is_live and rank.opening.size >= _CARRIED_FROM_BYTES
+
+    def carry(self, rank: Rank, facts: bytes) -> None:
+        """Hold the small facts of a rank for the first long work, if they take little memory."""
+        if sum(map(len, self.carried.values())) + len(facts) <= _MOST_CARRIED_BYTES:
+            self.carried[rank.number] = facts
 
     @cached_property
     def _are_small(self) -> bool:

@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Any, Generic, Protocol, TypeAlias
 
 from rocpd.base import Answer, Parameters, Row, frozen
+from rocpd.base.packing import packed, unpacked
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.shares import Lend, Share, ShareDatabase, borrow
 from rocpd.schema.render import RankTables, outside_of
@@ -28,16 +29,18 @@ class Fact:
         version: version of its definition: raise it when the same rows give another value.
         types: types of its parts, besides columns, texts, numbers and containers of these; frozen, or named tuples.
         asked: texts and numbers that the value depends on besides the rows.
+        is_small: the value takes so little beside the rows that a job holds it from its first pass over ranks.
     """
 
     name: str
     version: int
     types: tuple[type, ...]
     asked: tuple[object, ...] = ()
+    is_small: bool = False
 
     def of(self, *asked: object) -> Fact:
         """Return the fact for these texts and numbers."""
-        return Fact(self.name, self.version, self.types, asked)
+        return dataclasses.replace(self, asked=asked)
 
 
 class FactsOfRank(Protocol):
@@ -78,7 +81,7 @@ class RankReader:
     rank: Rank
     tables: RankTables
     lend: Callable[[], AbstractContextManager[ShareDatabase]]
-    known: dict[object, Any] | None = None
+    known: dict[Any, Any] | None = None
     facts: FactsOfRank | None = None
 
     def whole(self) -> RankReader:
@@ -202,6 +205,22 @@ class Works:
         return answers
 
 
+@frozen
+class Carrying(Generic[Answer]):
+    """Work that answers also with the small facts that it derived, packed, for later work in any process.
+
+    Args:
+        work: the work.
+    """
+
+    work: Callable[[RankReader], Answer]
+
+    def __call__(self, reader: RankReader) -> tuple[Answer, bytes]:
+        """Do the work."""
+        answer, read = self.work(reader), (reader.known or {}).items()
+        return answer, packed({key: value for key, value in read if isinstance(key[0], Fact) and key[0].is_small})
+
+
 STATEMENT_BYTES = 4 << 20
 """`brief_bytes` of work that consists of one or two short statements."""
 
@@ -220,6 +239,7 @@ class RankTask(Generic[Answer]):
         facts: keeps facts of ranks; None: facts are not kept.
         brief_bytes: size of a file below which the work takes less time than another process takes to open the file.
         known: results that earlier works read of the rank; brief work adds to them. None: none are kept.
+        carried: small facts that an earlier work derived, packed.
     """
 
     rank: Rank
@@ -228,6 +248,7 @@ class RankTask(Generic[Answer]):
     facts: FactStore | None = None
     brief_bytes: int = 0
     known: dict[object, Any] | None = field(default=None, compare=False)
+    carried: bytes = field(default=b"", repr=False, compare=False)
 
 
 DoTasks: TypeAlias = Callable[[Sequence[RankTask[Answer]]], Generator[Answer, None, None]]
@@ -284,9 +305,10 @@ def run_task(task: RankTask[Answer], lend: Lend = borrow) -> Answer:
     """Do the work of a task on its rank's file; errors name the file."""
     facts = task.facts.of(task.rank) if task.facts else None
     with lend(Share(task.rank.opening, 0, (task.rank.number,), (task.tables,))) as database:
-        known = {} if facts and task.known is None else task.known
+        known = unpacked(task.carried) if task.carried else task.known
+        known = {} if known is None else known
         reader = RankReader(task.rank, task.tables, lambda: contextlib.nullcontext(database), known, facts)
-        answer = task.work(reader if known is None or task.brief_bytes else reader.keeping())
+        answer = task.work(reader if task.brief_bytes else reader.keeping())
     if facts:
         facts.keep()
     return answer

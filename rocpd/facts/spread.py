@@ -107,9 +107,9 @@ class Spread:
         small = [spread for spread in spreads if spread._pending and spread._waiting + len(spread._values) < _SMALL]
         if not small:
             return
-        parts = [[(spread._values, spread._counts), *spread._pending] for spread in small]
-        values, counts = (np.concatenate(arrays) for arrays in zip(*itertools.chain(*parts), strict=True))
-        of = np.repeat(np.arange(len(small)), [sum(len(each) for each, _ in some) for some in parts])
+        parts = [part for spread in small for part in ((spread._values, spread._counts), *spread._pending)]
+        values, counts = (np.concatenate([part[side] for part in parts]) for side in (0, 1))
+        of = np.repeat(np.arange(len(small)), [spread._waiting + len(spread._values) for spread in small])
         order = np.lexsort((values, of))
         values, counts, of = values[order], counts[order], of[order]
         first = np.concatenate([[True], (values[1:] != values[:-1]) | (of[1:] != of[:-1])]).nonzero()[0]

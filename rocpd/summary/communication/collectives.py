@@ -6,7 +6,7 @@
 Tables of collectives: who came last, who waits for whom, where their time goes, and the verdict on ranks.
 
 Also explains why a rank holds others up, as far as its file shows it: by comparison with a peer whose time is usual.
-Reads only these two ranks, once the verdict is known.
+Reads only these ranks, once the verdict is known.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rocpd.base import Row, amount, by_key, few, frozen, percent_text
+from rocpd.base import Answer, Row, amount, by_key, few, frozen, percent_text
 from rocpd.base.stages import Stage
 from rocpd.facts.columns import as_text, statement
 from rocpd.facts.communication.collectives import Channel, Group, listed
@@ -176,6 +176,10 @@ class _Rank(NamedTuple):
     clock: float | None
 
 
+_Sampled = dict[tuple[str, str | None], int]
+"""Function and file -> time of samples in it [ns]."""
+
+
 class Explanation(NamedTuple):
     """The reason why a rank is late: words that continue a sentence, and numbers by name."""
 
@@ -183,41 +187,32 @@ class Explanation(NamedTuple):
     evidence: dict[str, float]
 
 
-def cause_of(late: RankReader, peer: RankReader, pieces: Periods, categories: Categories) -> Explanation:
-    """Return why a rank is late; without words if nothing shows it.
+_NO_REASON = Explanation("", {})
 
-    Args:
-        late: reads the rank.
-        peer: reads a rank that does the same and takes as long as usual.
-        pieces: the steps.
-        categories: say which kernels are communication.
-    """
-    both = _read(late, pieces, categories), _read(peer, pieces, categories)
-    causes = [why for why in (_computing(*both, len(pieces)), _clock(*both)) if why]
+
+def _cause(late: _Rank, peer: _Rank, steps: int) -> Explanation:
+    """Return why a rank is late, by a peer that does the same and takes as long as usual; nothing may show it."""
+    causes = [why for why in (_computing(late, peer, steps), _clock(late, peer)) if why]
     evidence = {name: value for cause in causes for name, value in cause.evidence.items()}
     return Explanation(", ".join(cause.text for cause in causes if cause.text), evidence)
 
 
-def function_of(late: RankReader, peer: RankReader, pieces: Periods) -> Explanation | None:
+def _function(times: _Sampled, theirs: _Sampled) -> Explanation:
     """Return the function in which the host of a rank spends more time than its peer's, by samples of call stacks.
 
-    Returns:
-        None if no samples were taken, or no function takes much longer.
+    Without words if no samples were taken, or no function takes much longer.
     """
-    times, theirs = _sampled(late, pieces), _sampled(peer, pieces)
     longer = {place: time - theirs.get(place, 0) for place, time in times.items()}
-    if not theirs or not longer:
-        return None
-    place = max(longer, key=longer.__getitem__)
-    percent = longer[place] * 100 / sum(theirs.values())
-    if percent < _MATTERS * 100:
-        return None
-    return Explanation(f"its host is longer in {place[0]}", {"function_longer_percent": percent})
+    if theirs and longer:
+        place = max(longer, key=longer.__getitem__)
+        percent = longer[place] * 100 / sum(theirs.values())
+        if percent >= _MATTERS * 100:
+            return Explanation(f"its host is longer in {place[0]}", {"function_longer_percent": percent})
+    return _NO_REASON
 
 
-def _sampled(reader: RankReader, pieces: Periods) -> dict[tuple[str, str | None], int]:
-    """Return function and file -> time of samples in it [ns]."""
-    times: dict[tuple[str, str | None], int] = {}
+def _sampled(reader: RankReader, pieces: Periods) -> _Sampled:
+    times: _Sampled = {}
     for stack, time in reader.rows(statement("sampled_stacks"), _span(reader, pieces)):
         for text in frames_of(as_text(stack) or "")[-1:]:
             merge(times, {frame_of(text)[:2]: int(time)})
@@ -465,7 +460,7 @@ def _lacking(session: Federation, channels: Sequence[Channel]) -> str:
 
 
 def _explanations(session: Federation, judgement: Judgement, usual: int, pieces: Periods) -> Iterator[Explanation]:
-    """Yield why the culprits are late, as far as two files show it; for a late host, the function that takes longer.
+    """Yield why the culprits are late, as far as their files show it; for a late host, the function that takes longer.
 
     Args:
         session: reads the ranks.
@@ -473,15 +468,26 @@ def _explanations(session: Federation, judgement: Judgement, usual: int, pieces:
         usual: a rank that is not to blame.
         pieces: the steps.
     """
-    for late, at in zip(judgement.late[:_EXPLAINED], judgement.accused, strict=False):
-        if not {*late, usual} <= set(pieces.ranks):  # one of them was killed before these steps
-            yield Explanation("", {})
-            continue
-        # If its host takes longer, kernels and clocks explain nothing.
-        is_host = judgement.findings[at].evidence.get("mainly") == OF_HOST
-        both = [(session.reader(rank), session.reader(usual)) for rank in late[:_EXPLAINED]]
-        why = (function_of(*each, pieces) if is_host else cause_of(*each, pieces, load(None)) for each in both)
-        yield _in_common(dict(zip(late, (each or Explanation("", {}) for each in why), strict=False)))
+    known, findings = set(pieces.ranks), judgement.findings
+    culprits = [  # if its host takes longer, kernels and clocks explain nothing
+        (late[:_EXPLAINED] if {*late, usual} <= known else (), findings[at].evidence.get("mainly") == OF_HOST)
+        for late, at in zip(judgement.late[:_EXPLAINED], judgement.accused, strict=False)
+    ]  # ranks that were killed before these steps are not explained
+    read: dict[bool, dict[int, Any]] = {}
+    computing = partial(_read, pieces=pieces, categories=load(None))
+    for of_hosts, work in ((True, partial(_sampled, pieces=pieces)), (False, computing)):
+        numbers = {rank for late, is_host in culprits if is_host is of_hosts for rank in late}
+        read[of_hosts] = _of_ranks(session, {*numbers, usual} if numbers else set(), work)
+    for late, is_host in culprits:
+        of_ranks, why = read[is_host], _function if is_host else partial(_cause, steps=len(pieces))
+        yield _in_common({rank: why(of_ranks[rank], of_ranks[usual]) for rank in late}) if late else _NO_REASON
+
+
+def _of_ranks(session: Federation, numbers: set[int], work: Callable[[RankReader], Answer]) -> dict[int, Answer]:
+    """Return rank -> result of `work` for some ranks."""
+    job = session.job.of_ranks(tuple(rank for rank in session.ranks if rank.number in numbers), keep_alignment=False)
+    tables = {number: session.rank_tables(number) for number in numbers}
+    return {rank.number: answer for rank, answer in job.work_on(tables, work)}
 
 
 def _in_common(of_ranks: Mapping[int, Explanation]) -> Explanation:

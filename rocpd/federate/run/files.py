@@ -61,6 +61,7 @@ class Files:
         self.course = Stages(None)
         self.known: dict[int, dict[object, Any]] = {}
         self.carried: dict[int, bytes] = {}
+        self._carried_bytes = 0
         self._evidence = evidence
         self.pool = pool
         self.executor: Executor = executor or Local(pool, jobs, pool.limits)
@@ -94,7 +95,8 @@ class Files:
 
     def carry(self, rank: Rank, facts: bytes) -> None:
         """Hold the small facts of a rank for the first long work, if they take little memory."""
-        if sum(map(len, self.carried.values())) + len(facts) <= _MOST_CARRIED_BYTES:
+        self._carried_bytes += len(facts)
+        if self._carried_bytes <= _MOST_CARRIED_BYTES:
             self.carried[rank.number] = facts
 
     @cached_property

@@ -72,70 +72,47 @@ def add(groups: dict[Key, dict[What, Value]], key: Key, what: What, value: Value
     merge(groups.setdefault(key, {}), {what: value})
 
 
-def together(answers: Iterable[Mapping[Any, Any]]) -> Any:
-    """Return the sums of several answers as one answer; keys are divisions or counted things."""
-    return _sum([{}, *answers])
+def together(answers: Sequence[Any]) -> Any:
+    """Return several answers as one: sums are added key by key and part by part, lists are joined.
 
+    All at once: added one by one, each sum would be made anew.
 
-def parts_added(answers: Sequence[Sequence[Any]]) -> Any:
-    """Return answers of several parts as one: sums are added as in `together`, lists are joined."""
-    return tuple(map(_sum, zip(*answers, strict=True)))
-
-
-def _sum(values: Sequence[Any]) -> Any:
-    """Return the sum of values that are alike, all at once: added one by one, each sum would be made anew."""
-    first = values[0]
+    >>> together([{"a": 1}, {"a": 2, "b": 3}]), together([({"a": 1}, [2]), ({}, [3])])
+    ({'a': 3, 'b': 3}, ({'a': 1}, [2, 3]))
+    """
+    first = answers[0]
     if isinstance(first, dict):
         by_key: dict[Any, list[Any]] = {}
-        for mapping in values:
+        for mapping in answers:
             for key, value in mapping.items():
                 by_key.setdefault(key, []).append(value)
-        sums = {key: _sum(of_key) for key, of_key in by_key.items()}
+        sums = {key: together(of_key) for key, of_key in by_key.items()}
         return Counter(sums) if isinstance(first, Counter) else sums
-    if len(values) == 1:
+    if isinstance(first, tuple) and not isinstance(first, Sums):
+        return tuple(map(together, zip(*answers, strict=True)))
+    if len(answers) == 1:
         return first
     if isinstance(first, Sums):
-        return type(first)(map(_sum, zip(*values, strict=True)))
-    return Spread.sum(values) if isinstance(first, Spread) else reduce(operator.add, values)
+        return Sums(map(together, zip(*answers, strict=True)))
+    return Spread.sum(answers) if isinstance(first, Spread) else reduce(operator.add, answers)
 
 
-def added(
-    answers: Iterable[tuple[object, Mapping[Key, Mapping[What, Value]]]], what: str, hint: str | None = None
-) -> dict[Key, dict[What, Value]]:
-    """Return the sums of all ranks by division and by counted thing.
+def added(answers: Iterable[tuple[object, Any]], what: str = "", hint: str | None = None) -> Any:
+    """Return the answers of all ranks as one, as `together`.
 
     Args:
         answers: pairs of a rank and its answer.
-        what: name of the counted things, for the error.
+        what: name of the things counted in the answer, or in its first part; empty: there may be none of them.
         hint: how they are recorded.
 
     Raises:
         RocpdError: there are none.
     """
-    groups: dict[Key, dict[What, Value]] = together(part for _, part in answers)
-    if not groups:
+    every = [answer for _, answer in answers]
+    whole = together(every) if every else {}
+    if what and not (whole[0] if isinstance(whole, tuple) else whole):
         raise nothing(what, hint)
-    return groups
-
-
-def all_added(
-    answers: Iterable[tuple[object, Sequence[Any]]], count: int, what: str = "", hint: str | None = None
-) -> Any:
-    """Return the sums of all ranks, whose answers have `count` parts, as `parts_added`.
-
-    Args:
-        answers: pairs of a rank and its answer.
-        count: parts of an answer.
-        what: name of the things counted in the first part; empty: there may be none of them.
-        hint: how they are recorded.
-
-    Raises:
-        RocpdError: there are none.
-    """
-    parts = parts_added([answer for _, answer in answers]) or tuple({} for _ in range(count))
-    if what and not parts[0]:
-        raise nothing(what, hint)
-    return parts
+    return whole
 
 
 def nothing(what: str, hint: str | None = None) -> RocpdError:

@@ -30,7 +30,7 @@ from rocpd.facts.rank import By, Key, RankReading, key_of
 from rocpd.schema.rules.events import PC_SAMPLES
 from rocpd.schema.rules.kernel_names import without_instrumentation
 from rocpd.summary.findings import Confidence, Finding, Verdict
-from rocpd.summary.grouping import Sums, add, all_added, in_order, merge, most_first, nothing, order_of
+from rocpd.summary.grouping import Sums, add, added, in_order, merge, most_first, nothing, order_of
 from rocpd.summary.host.calls import SAMPLES, FlameProfile, folded_of, labels_of, speedscope_of
 from rocpd.summary.reading import RankAnswers, Reading, Tables
 from rocpd.summary.result import Field, by_name, table_of
@@ -238,7 +238,7 @@ def sampled_kernels(answers: RankAnswers[_OfRank]) -> SampledKernels:
     Raises:
         RocpdError: no samples were taken.
     """
-    samples, times = all_added(answers, 2, _SAMPLED, _HOW)
+    samples, times = added(answers, _SAMPLED, _HOW)
     sampled: SampledKernels = {}
     for key, spots in samples.items():
         for (name, spot), of_spot in spots.items():

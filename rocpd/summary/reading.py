@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import copy
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from functools import partial
@@ -36,7 +36,7 @@ from rocpd.federate.select.selection import Part, Selection
 from rocpd.schema.calculated import Argument, CalculatedColumn, CalculatedTable
 from rocpd.schema.rules.events import INVALID
 from rocpd.schema.rules.kernel_names import KernelNames
-from rocpd.summary import registry
+from rocpd.summary import grouping, registry
 from rocpd.summary.findings import Finding
 from rocpd.summary.result import Field, Summary, TableDefinition, away_from_page
 
@@ -141,6 +141,27 @@ class Reading:
             given: number of a rank -> the second argument of `work`; a kept answer depends on it, too.
         """
         return RankAnswers(self, partial(_derived, work=work, fact=fact, asked=asked, given=given) if fact else work)
+
+    def summed(
+        self,
+        work: Callable[..., Any],
+        fact: Fact | None = None,
+        *asked: object,
+        given: Mapping[int, Any] | None = None,
+        what: str = "",
+        hint: str | None = None,
+    ) -> Generator[RankAnswers[Any], None, Any]:
+        """Yield the answers of ranks, as analyses do before their tables; return them added up.
+
+        Args:
+            work, fact, asked, given: as in `each`.
+            what, hint: as in `grouping.added`.
+
+        Raises:
+            RocpdError: there is none of what is counted.
+        """
+        yield (answers := self.each(work, fact, *asked, given=given).adding(grouping.together))
+        return grouping.added(answers, what, hint)
 
     def summary(
         self,

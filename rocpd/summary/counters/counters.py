@@ -327,7 +327,7 @@ def _counted_in_all(answers: Sequence[_OfRank]) -> _OfRank:
     units: dict[str | None, str | None] = {}
     for _, of_rank in answers:
         units |= {counter: unit or units.get(counter) for counter, unit in of_rank.items()}
-    return grouping.together(divisions for divisions, _ in answers), units
+    return grouping.together([divisions for divisions, _ in answers]), units
 
 
 def _counted_once(
@@ -415,9 +415,9 @@ def collected(reading: Reading) -> Tables:
     Raises:
         RocpdError: nothing was counted.
     """
-    answers, programs = each_program(reading, _of_program, grouping.parts_added)
+    answers, programs = each_program(reading, _of_program, grouping.together)
     yield answers
-    covered, passes, times = grouping.all_added(programs, 3, *_NOT_COUNTED)
+    covered, passes, times = grouping.added(programs, *_NOT_COUNTED)
     rows = []
     for counter, kind in sorted(covered):
         shown = " ".join(map(str, sorted(passes[counter, kind])))

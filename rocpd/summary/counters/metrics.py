@@ -28,7 +28,7 @@ from rocpd.schema.calculated import Argument, CalculatedTable
 from rocpd.schema.rules.kernel_categories import Categories, is_communication, load
 from rocpd.summary.counters.counters import are_counted, each_program, not_counted
 from rocpd.summary.findings import Confidence, Finding, Verdict
-from rocpd.summary.grouping import Sums, all_added, merge, order_of, parts_added, together
+from rocpd.summary.grouping import Sums, merge, order_of, together
 from rocpd.summary.reading import DIVISIONS, Reading, Tables, columns_of, divided_by, division, planned, run_planned
 from rocpd.summary.result import Field, Summary, by_name, table_of
 
@@ -289,7 +289,7 @@ def panels(reading: Reading) -> Tables:
     answers, programs = each_program(reading, work, together, needs_values=_WITHOUT_COUNTERS not in names)
     yield answers
     answered = [of_rank for _, of_rank in programs]
-    groups: KernelGroups = together(answered)
+    groups: KernelGroups = together([{}, *answered])
     if not groups:
         raise nothing_known(bool(answered))
     kinds = by_key((kind, metrics) for (_, _, kind), metrics in groups.items())
@@ -389,7 +389,7 @@ def _of_programs(every: Sequence[_Derived]) -> _Derived:
     for _, formulas_in_rank, missing_in_rank in every:
         formulas = formulas_in_rank | formulas
         missing |= missing_in_rank
-    return together(of_rank for of_rank, *_ in every), formulas, missing
+    return together([{}, *(of_rank for of_rank, *_ in every)]), formulas, missing
 
 
 def _of_program(counted: Measured, rank: Rank, options: Options) -> _Derived:
@@ -421,9 +421,9 @@ def roofline(reading: Reading) -> Tables:
         UsageError: the file of measured rates has none in it.
     """
     roofs = _measured(reading.options.roofs)
-    answers, programs = each_program(reading, _of_roofline, parts_added, needs_values=True)
+    answers, programs = each_program(reading, _of_roofline, together, needs_values=True)
     yield answers
-    groups, times = all_added(programs, 2)
+    groups, times = together([({}, {}), *(of_program for _, of_program in programs)])
     if not groups:
         raise nothing_known(bool(times))
     placed: dict[GroupKey, MeasuredKernel] = {}

@@ -28,7 +28,7 @@ from rocpd.facts.timeline import Union, covered, union
 from rocpd.facts.units import RankTime, of_steps
 from rocpd.federate.run.rank_reader import Fact
 from rocpd.schema.rules.steps import is_step, step_times
-from rocpd.summary.grouping import Sums, add, added, in_order, most_first, nothing, rows_of, together
+from rocpd.summary.grouping import Sums, add, in_order, most_first, nothing, rows_of
 from rocpd.summary.reading import AGENT, RANK, Reading, Tables
 from rocpd.summary.result import Field, Summary, by_name, table_of
 
@@ -279,8 +279,9 @@ def kernel_samples(reading: Reading) -> Tables:
     Raises:
         RocpdError: nothing was sampled of a GPU while a kernel ran on it.
     """
-    yield (answers := reading.each(_read_kernels, _WITH_KERNELS, given=of_steps(reading.times())).adding(together))
-    divisions = added(answers, "samples of a GPU while kernels ran on it", "`rocpd record --smi` samples GPUs")
+    what, hint = "samples of a GPU while kernels ran on it", "`rocpd record --smi` samples GPUs"
+    steady = of_steps(reading.times())
+    divisions = yield from reading.summed(_read_kernels, _WITH_KERNELS, given=steady, what=what, hint=hint)
     yield reading.summary(TABLES["kernel-samples"], rows_of(divisions, _kernel_rows))
 
 

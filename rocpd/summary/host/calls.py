@@ -49,7 +49,7 @@ from rocpd.federate.run.rank_reader import Fact
 from rocpd.schema.rules.launch import launching_regions
 from rocpd.schema.rules.steps import folded as folded_text
 from rocpd.schema.rules.steps import is_step, without_call
-from rocpd.summary.grouping import Sums, all_added, in_order, merge, nothing, order_of, parts_added, percent
+from rocpd.summary.grouping import Sums, in_order, merge, nothing, order_of, percent
 from rocpd.summary.host.stacks import GPU, TIME, all_stacks, read_stacks_of
 from rocpd.summary.reading import DIVISIONS, RANK, Reading, Tables
 from rocpd.summary.result import Field, Summary, by_name, table_of
@@ -350,8 +350,7 @@ def functions(reading: Reading, name: str = "functions") -> Tables:
     Raises:
         RocpdError: there are no regions.
     """
-    yield (answers := reading.each(_functions_of_rank, _SUMS).adding(parts_added))
-    sums, counts = all_added(answers, 2, "regions")
+    sums, counts = yield from reading.summed(_functions_of_rank, _SUMS, what="regions")
     _note_unlinked(reading, *counts[_OPERATIONS])
     rows = [row for key, of_key in in_order(sums) for row in _function_rows(key, of_key, is_lane(reading, key))]
     fields = (*DIVISIONS[reading.by], *TABLES["functions"].fields)

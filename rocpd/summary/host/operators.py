@@ -25,7 +25,7 @@ from rocpd.facts.torch_operators import (
     read_operators,
 )
 from rocpd.federate.run.rank_reader import Fact
-from rocpd.summary.grouping import Sums, all_added, merge, most_first, nothing, parts_added, percent, ratio, rows_of
+from rocpd.summary.grouping import Sums, merge, most_first, nothing, percent, ratio, rows_of
 from rocpd.summary.reading import Reading, Tables
 from rocpd.summary.result import Field, by_name, table_of
 
@@ -106,9 +106,7 @@ def _tables(reading: Reading, tables: tuple[str, ...]) -> Tables:
     Raises:
         RocpdError: no operators were recorded.
     """
-    answers = reading.each(partial(_read, tables=tables), _OPERATORS, tables)
-    yield answers.adding(parts_added)
-    sums, pairs, phases, counts = all_added(answers, 4)
+    sums, pairs, phases, counts = yield from reading.summed(partial(_read, tables=tables), _OPERATORS, tables)
     if not (counts.get("operators") if "autograd" in tables else any(sums.values())):
         raise nothing("operators", "traces of PyTorch have them, and RPD's with autograd facts")
     if "autograd" in tables and counts["outside"]:

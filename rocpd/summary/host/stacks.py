@@ -33,7 +33,7 @@ from rocpd.facts.regions import (
 from rocpd.facts.spread import total
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import Fact
-from rocpd.summary.grouping import Largest, Sums, add, all_added, merge, order_of, percent
+from rocpd.summary.grouping import Largest, Sums, add, added, merge, order_of, percent
 from rocpd.summary.reading import Reading, Tables
 from rocpd.summary.result import Field, by_name, table_of
 
@@ -185,7 +185,7 @@ def all_stacks(answers: Iterable[tuple[Rank, RankStacks]]) -> tuple[Stacks, bool
     Raises:
         RocpdError: no call stacks were recorded.
     """
-    times, has_operations = all_added(answers, 2, "call stacks", _HOW)
+    times, has_operations = added(answers, "call stacks", _HOW)
     return times, bool(has_operations)
 
 

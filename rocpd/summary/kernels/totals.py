@@ -330,7 +330,7 @@ def _by(
 
 
 def _table_of(reading: Reading, name: str, answers: Iterable[tuple[object, OfRank]], head: Sequence[str]) -> Summary:
-    sums, counts = grouping.all_added(answers, 2, _CALLED.get(name, name))
+    sums, counts = grouping.added(answers, _CALLED.get(name, name))
     for kind, (calls, timed) in counts.items():
         reading.note_invalid(kind, calls - timed, calls)
     Spread.settle(spread for heads in sums.values() for spread, _ in heads.values())
@@ -370,7 +370,7 @@ def _totals(
     reading: Reading, kinds: Sequence[str], head: Sequence[str], without: Collection[str] = ()
 ) -> RankAnswers[OfRank]:
     answers = reading.each(partial(_of_kinds, kinds=kinds, head=head, without=without))
-    return answers.adding(grouping.parts_added)
+    return answers.adding(grouping.together)
 
 
 def _of_kinds(reading: RankReading, kinds: Sequence[str], head: Sequence[str], without: Collection[str] = ()) -> OfRank:
@@ -506,8 +506,7 @@ def marker_kernels(reading: Reading) -> Tables:
 
 
 def _of_each_agent(reading: Reading, table: TableDefinition, fields: Sequence[Field]) -> Tables:
-    yield (answers := reading.each(_read_agents, _OF_AGENTS).adding(grouping.together))
-    places = grouping.added(answers, "kernels")
+    places = yield from reading.summed(_read_agents, _OF_AGENTS, what="kernels")
     rows = grouping.rows_of(places, lambda key, sums: _rows(key, grouping.most_first(sums, _time)))
     yield Summary(table, fields, rows)
 
@@ -549,8 +548,7 @@ def kernel_shapes(reading: Reading) -> Tables:
     Raises:
         RocpdError: there are no kernels.
     """
-    yield (answers := reading.each(_read_shapes, _SHAPES).adding(grouping.together))
-    groups = grouping.added(answers, "kernels")
+    groups = yield from reading.summed(_read_shapes, _SHAPES, what="kernels")
     yield reading.summary(TABLES["kernel-shapes"], grouping.rows_of(groups, _shape_rows), findings=_slowed(groups))
 
 

@@ -37,7 +37,7 @@ from rocpd.federate.run.rank_reader import Fact
 from rocpd.federate.select.align import Shift
 from rocpd.schema.rules.events import LAST
 from rocpd.schema.rules.kernel_categories import Categories, is_communication, load
-from rocpd.summary.grouping import Sums, add, added, merge, most_first, nothing, order_of, percent, rows_of
+from rocpd.summary.grouping import Sums, add, merge, most_first, nothing, order_of, percent, rows_of
 from rocpd.summary.reading import STATISTICS, RankAnswers, Reading, Tables, statistics
 from rocpd.summary.result import Field, Summary, by_name, table_of
 
@@ -336,9 +336,9 @@ def instances(reading: Reading) -> Tables:
     Raises:
         RocpdError: there are no kernels, or no two GPUs ran the same one.
     """
-    yield (answers := reading.each(_read_runs, _RUNS))
     missing = "kernel ran on two GPUs"
-    if not (rows := list(rows_of(added(answers, missing), _run_rows))):
+    runs = yield from reading.summed(_read_runs, _RUNS, what=missing)
+    if not (rows := list(rows_of(runs, _run_rows))):
         raise nothing(missing)
     yield reading.summary(TABLES["instances"], rows)
 

@@ -21,7 +21,7 @@ from rocpd.facts.regions import calls_of
 from rocpd.facts.spread import Spread, total
 from rocpd.facts.units import RankTime, of_steps, read_first
 from rocpd.federate.run.rank_reader import Fact
-from rocpd.summary.grouping import Sums, add, all_added, in_order, most_first, parts_added, ratio, rows_of
+from rocpd.summary.grouping import Sums, add, in_order, most_first, ratio, rows_of
 from rocpd.summary.kernels.totals import gib_per_s
 from rocpd.summary.reading import RANK, Reading, Tables
 from rocpd.summary.result import Field, Summary, by_name, table_of
@@ -101,9 +101,8 @@ def copy_rates(reading: Reading) -> Tables:
         RocpdError: there are no copies with valid timestamps.
     """
     read_first(reading.session, reading.options.step_marker)  # the slowest ones are on the time line
-    answers = reading.each(_read_rates, _RATED, given=of_steps(reading.times()))
-    yield answers.adding(parts_added)
-    sizes, pairs, slowest = all_added(answers, 3, "memory copies")
+    steady = of_steps(reading.times())
+    sizes, pairs, slowest = yield from reading.summed(_read_rates, _RATED, given=steady, what="memory copies")
     yield reading.summary(TABLES["copy-sizes"], rows_of(sizes, _size_rows))
     yield reading.summary(TABLES["copy-pairs"], rows_of(pairs, _pair_rows))
     listed = (
@@ -212,9 +211,8 @@ def copy_calls(reading: Reading) -> Tables:
     Raises:
         RocpdError: there are no copies with valid timestamps.
     """
-    answers = reading.each(_read_calls, _COPYING, given=of_steps(reading.times()))
-    yield answers.adding(parts_added)
-    sums, steps = all_added(answers, 2, "memory copies")
+    steady = of_steps(reading.times())
+    sums, steps = yield from reading.summed(_read_calls, _COPYING, given=steady, what="memory copies")
     rows = (row for key, kinds in in_order(sums) for row in _call_rows(key, kinds, steps.get(key, 0)))
     yield reading.summary(TABLES["copy-calls"], rows)
 

@@ -134,7 +134,7 @@ def memory(reading: Reading) -> Tables:
         rows.append((*key, name, allocations, frees, most, peak_at, last, unmatched, capacities.get(key)))
         points = list(_slices(at, now, reading.options.bins))
         curves.append(((*key, name), np.array(points, now.dtype).reshape(-1, 2)))
-    yield reading.summary(TABLES["memory"], rows, By.AGENT, _findings(*grouping.all_added(sites, 4)))
+    yield reading.summary(TABLES["memory"], rows, By.AGENT, _findings(*grouping.added(sites)))
     yield reading.summary(TABLES["memory-curve"], partial(_curve_rows, curves), By.AGENT)
 
 
@@ -230,10 +230,9 @@ def allocation_sites(reading: Reading) -> Tables:
     Raises:
         RocpdError: there are no allocations.
     """
-    answers = reading.each(partial(_read_sites, step=is_step(reading.options.step_marker)), _SITES)
-    yield answers.adding(grouping.parts_added)
-    sites, by_step, *_ = parts = grouping.all_added(answers, 4, "memory allocations")
-    findings = _findings(*parts)
+    work = partial(_read_sites, step=is_step(reading.options.step_marker))
+    sites, by_step, *more = yield from reading.summed(work, _SITES, what="memory allocations")
+    findings = _findings(sites, by_step, *more)
     yield reading.summary(TABLES["allocation-sites"], grouping.rows_of(sites, _site_rows), findings=findings)
     if by_step:
         yield reading.summary(TABLES["memory-steps"], grouping.rows_of(by_step, _step_rows))

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from rocpd.base import NULL, Answer, Ints, Row, by_key, frozen
+from rocpd.base import NULL, Ints, Row, by_key, frozen
 from rocpd.facts.agent_time import AgentTime, read_agent_times
 from rocpd.facts.columns import columns, grouped, statement
 from rocpd.facts.operations import COPY, OperationNames, Ops, has_its_time, kinds_of, read_ops, rows_within
@@ -32,10 +32,10 @@ from rocpd.federate.run.rank_reader import Fact
 from rocpd.schema.rules.kernel_categories import Categories, load
 from rocpd.schema.rules.steps import is_step
 from rocpd.summary.findings import Confidence, Finding, Verdict
-from rocpd.summary.grouping import Sums, Total, all_added, in_order, merge, parts_added, percent, ratio, rows_of
+from rocpd.summary.grouping import Sums, Total, added, in_order, merge, percent, ratio, rows_of, together
 from rocpd.summary.kernels import totals
 from rocpd.summary.memory.copies import EDGES, begun_in, class_labels, rates, size_label
-from rocpd.summary.reading import AGENT, RANK, RankAnswers, Reading, Tables
+from rocpd.summary.reading import AGENT, RANK, Reading, Tables
 from rocpd.summary.result import Field, Summary, by_name, table_of
 from rocpd.table.human import readable
 
@@ -186,9 +186,10 @@ def gpu_time(reading: Reading) -> Tables:
         RocpdError: there is no operation with valid timestamps.
     """
     times = reading.asking(replace(reading.options, by=reading.by or By.AGENT)).times()
+    work = partial(_busy, categories=load(reading.options.categories))
     add_up = partial(_busy_in_all, top=reading.options.top)
-    yield (answers := each_of(reading, times, _BUSY, _busy).adding(add_up))
-    sums, gaps = all_added(answers, 2, "kernels or copies")
+    yield (answers := reading.each(work, _BUSY, given=times).adding(add_up))
+    sums, gaps = added(answers, "kernels or copies")
     if not any(agent.collectives for agent in sums.values()):
         reading.session.note("no communication kernels found")
     ordered = in_order(sums)
@@ -210,17 +211,12 @@ def gpu_time(reading: Reading) -> Tables:
 _BUSY = Fact("busy", 1, (_Sum, Spread, Gap))
 
 
-def each_of(reading: Reading, times: Times, fact: Fact, derive: Callable[..., Answer]) -> RankAnswers[Answer]:
-    """Return the answers of ranks to a question on the time that counts."""
-    return reading.each(partial(derive, categories=load(reading.options.categories)), fact, given=times)
-
-
 _Busy = tuple[dict[Key, _Sum], list[Gap]]
 
 
 def _busy_in_all(answers: Sequence[_Busy], top: int) -> _Busy:
     """Return the sums and the largest gaps of several ranks as one answer."""
-    sums, gaps = parts_added(answers)
+    sums, gaps = together(answers)
     return sums, heapq.nlargest(top, gaps, key=Gap.order)
 
 
@@ -359,7 +355,7 @@ class Parts(NamedTuple):
 
     sums: dict[Key, _Budget]
     copies: Copies
-    ranks: tuple[int, ...]
+    ranks: list[int]
 
 
 def budget(reading: Reading) -> Tables:
@@ -369,8 +365,8 @@ def budget(reading: Reading) -> Tables:
         RocpdError: there are no operations.
     """
     times = reading.times()
-    yield (answers := each_of(reading, times, BUDGET, parts_of_rank).adding(parts_added))
-    sums, copies, ranks = all_added(answers, 3, "kernels or copies")
+    work = partial(parts_of_rank, categories=load(reading.options.categories))
+    sums, copies, ranks = yield from reading.summed(work, BUDGET, given=times, what="kernels or copies")
     counted = [times[rank] for rank in ranks if rank in times]
     of_all = sum((each.every for each in sums.values()), PartTimes())
     findings = [
@@ -479,7 +475,7 @@ def said_of_overlap(hidden: float, share: float, split: str = "") -> str:
     return f"{text}; compute hides {hidden:.0f} % of all communication"
 
 
-BUDGET = Fact("budget", 3, (Parts, _Budget, PartTimes, Sums, Spread))
+BUDGET = Fact("budget", 4, (Parts, _Budget, PartTimes, Sums, Spread))
 
 
 def parts_of_rank(reading: RankReading, time: RankTime | None, categories: Categories) -> Parts:
@@ -501,7 +497,7 @@ def parts_of_rank(reading: RankReading, time: RankTime | None, categories: Categ
             count = steps if is_stepping and (not time or time.is_first(spent.agent)) else 0
             merge(sums, {key: _Budget(added, added if is_stepping else PartTimes(), count)})
     counted = begun_in(time, ops.start).nonzero()[0]
-    ranks = (reading.rank.number,) if sums else ()
+    ranks = [reading.rank.number] if sums else []
     return Parts(sums, _copies(reading, ops.take(counted), names, exposed[counted]), ranks)
 
 

@@ -27,14 +27,14 @@ from rocpd.facts.short_names import kernel_name
 from rocpd.facts.units import RankTime, some_without_steps
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import Fact
-from rocpd.schema.rules.kernel_categories import Categories
+from rocpd.schema.rules.kernel_categories import Categories, load
 from rocpd.schema.rules.launch import launching_regions
 from rocpd.schema.rules.steps import folded
 from rocpd.summary.findings import Confidence, Finding, Verdict
-from rocpd.summary.grouping import Sums, all_added, in_order, merge, nothing, order_of, parts_added, percent, rows_of
+from rocpd.summary.grouping import Sums, in_order, merge, order_of, percent, rows_of
 from rocpd.summary.reading import Reading, Tables
 from rocpd.summary.result import Field, by_name, table_of
-from rocpd.summary.time.gpu_time import Gap, each_of, gaps_of
+from rocpd.summary.time.gpu_time import Gap, gaps_of
 from rocpd.table.human import readable
 
 _WORTH_SAYING = 5.0  # percent of the time of all agents
@@ -176,15 +176,15 @@ class _Idle(NamedTuple):
     """The results of one rank, or of several.
 
     Args:
-        idle: division -> idle time by cause.
         span: division -> time of agents, idle or busy [ns].
+        idle: division -> idle time by cause.
         gaps: the longest gap of each agent, between two operations.
         stacks: division -> functions of the host meanwhile.
         ranks: the ranks with time that counts.
     """
 
-    idle: dict[Key, _ByCause]
     span: dict[Key, int]
+    idle: dict[Key, _ByCause]
     gaps: list[Gap]
     stacks: dict[Key, _Stacks]
     ranks: list[_OfRank]
@@ -205,10 +205,8 @@ def idle(reading: Reading) -> Tables:
         RocpdError: there are no operations.
     """
     times = reading.times()
-    yield (answers := each_of(reading, times, _IDLE, _idle_of_rank).adding(parts_added))
-    sums, spans, gaps, stacks, of_ranks = all_added(answers, 5)
-    if not spans:
-        raise nothing("kernels or copies")
+    work = partial(_idle_of_rank, categories=load(reading.options.categories))
+    spans, sums, gaps, stacks, of_ranks = yield from reading.summed(work, _IDLE, given=times, what="kernels or copies")
     ranks = [of_rank for of_rank in of_ranks if of_rank.span]
     _note_steady(reading, [times[of_rank.rank] for of_rank in of_ranks if of_rank.rank in times])
     causes = (row for key, span in in_order(spans) for row in _cause_rows(key, sums.get(key, {}), span))
@@ -234,7 +232,7 @@ def _note_steady(reading: Reading, times: list[RankTime]) -> None:
         reading.session.note(text)
 
 
-_IDLE = Fact("idle", 3, (_Idle, _OfRank, _Time, Gap, Sums))
+_IDLE = Fact("idle", 4, (_Idle, _OfRank, _Time, Gap, Sums))
 
 
 def _idle_of_rank(reading: RankReading, time: RankTime | None, categories: Categories) -> _Idle:

@@ -28,7 +28,7 @@ from rocpd.schema.rules.kernel_categories import Categories, load
 from rocpd.schema.rules.launch import launches as launching
 from rocpd.schema.rules.launch import launching_regions
 from rocpd.summary.findings import Confidence, Finding, Verdict
-from rocpd.summary.grouping import Largest, Total, all_added, parts_added
+from rocpd.summary.grouping import Largest, Total
 from rocpd.summary.reading import Reading, Tables
 from rocpd.summary.result import Field, Summary, table_of
 
@@ -136,8 +136,7 @@ class _Count(Total):
 
 def trace(reading: Reading) -> Tables:
     """Return a row for each check; gaps are findings."""
-    yield (answers := reading.each(partial(_counts_of_rank, categories=load(None)), _CHECKED).adding(parts_added))
-    worlds, counts = all_added(answers, 2)
+    worlds, counts = yield from reading.summed(partial(_counts_of_rank, categories=load(None)), _CHECKED)
     counts |= {"ranks": _ranks(reading, worlds), "clocks": _clocks(reading), "steps": _steps(reading)}
     checked = [(check, counts.get(check.name, _Count(0, 0, 0))) for check in _CHECKS]
     recorder = recorder_of(importers_of(reading.session))

@@ -143,14 +143,16 @@ def unable(advice: Advice) -> list[tuple[str, str]]:
     return [(", ".join(rules), reason) for reason, rules in reasons.items()]
 
 
-def gains_little(advice: Advice) -> Iterator[tuple[str, str]]:
-    """Yield the findings that gain too little to be reported: the sentence before them, and rules with their gains.
+def without_problem(advice: Advice) -> Iterator[tuple[str, str]]:
+    """Yield the rules whose findings gain too little to be reported, then those that found nothing: words, and rules.
 
     Gains are cut, not rounded, so that none reads as the least share that is reported.
     """
     gains = (f"{each.rule} ({math.floor((each.gain_percent or 0.0) * 10) / 10} %)" for each in advice.slight)
     if advice.slight:
         yield f"Found, but gains less than {advice.least_percent:g} % of the {advice.job.unit}: ", ", ".join(gains)
+    if advice.silent:
+        yield "Found nothing: ", ", ".join(advice.silent)
 
 
 def looked(advice: Advice) -> str:
@@ -189,10 +191,8 @@ def console_lines(advice: Advice, width: int | None = None) -> Iterator[str]:
             yield from _wrapped(f"   {name:<6} ", text, wide)
     if advice.silent or advice.unable or advice.slight:
         yield ""
-    for sentence, rules in gains_little(advice):
-        yield from _wrapped(sentence, rules, wide)
-    if advice.silent:
-        yield from _wrapped("Found nothing: ", ", ".join(advice.silent), wide)
+    for words, rules in without_problem(advice):
+        yield from _wrapped(words, rules, wide)
     if advice.unable:
         yield "Could not look:"
         for rules, reason in unable(advice):
@@ -238,10 +238,8 @@ def markdown_lines(advice: Advice) -> Iterator[str]:
         for word, text in parts(advice, finding):
             is_marked = word in _IN_MARKDOWN and "`" not in text
             yield f"- {word}: {_IN_MARKDOWN[word].format(visible(text)) if is_marked else inline(text)}"
-    for sentence, rules in gains_little(advice):
-        yield from ("", f"{sentence}{rules}.")
-    if advice.silent:
-        yield from ("", f"Found nothing: {', '.join(advice.silent)}.")
+    for words, rules in without_problem(advice):
+        yield from ("", f"{words}{rules}.")
     if advice.unable:
         yield from ("", "Could not look:", "")
         yield from (f"- {rules}: {inline(reason)}" for rules, reason in unable(advice))
@@ -261,10 +259,8 @@ def html_lines(advice: Advice) -> Iterator[str]:
         for word, text in parts(advice, finding):
             yield f"<dt>{word}</dt><dd>{_IN_HTML.get(word, '{}').format(quoted(_text(text)))}</dd>"
         yield "</dl>"
-    for sentence, rules in gains_little(advice):
-        yield f"<p>{_text(sentence + rules)}.</p>"
-    if advice.silent:
-        yield f"<p>Found nothing: {_text(', '.join(advice.silent))}.</p>"
+    for words, rules in without_problem(advice):
+        yield f"<p>{_text(words + rules)}.</p>"
     if advice.unable:
         yield "<p>Could not look:</p><ul>"
         yield from (f"<li>{rules}: {_text(reason)}</li>" for rules, reason in unable(advice))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
-from typing import Any, NamedTuple
+from typing import Any
 
 from rocpd.base import by_key, frozen
 from rocpd.facts.agent_time import FINISHED, NOT_STARTED, UNKNOWN
@@ -134,13 +134,6 @@ def some(rows: Sequence[Row], lacking: str | NotRecorded) -> Sequence[Row]:
     if not rows:
         raise CannotLookError(lacking)
     return rows
-
-
-class Example(NamedTuple):
-    """A step to look at: text of its marker, start and end on the time line [ns]; None where no steps are marked."""
-
-    step: str | None = None
-    window: tuple[int, int] | None = None
 
 
 @frozen
@@ -305,12 +298,16 @@ class Case:
         """Return the confidence of a finding about time: without steps it may be start-up."""
         return confidence if self.job.has_steps else Confidence.HINT
 
-    def example(self, numbers: Container[int | None] = ()) -> Example:
-        """Return a step of median length to look at, among those with these numbers if there are any."""
+    def example(self, numbers: Container[int | None] = ()) -> tuple[str | None, tuple[int, int] | None]:
+        """Return a step of median length to look at, among those with these numbers if there are any.
+
+        Returns:
+            text of its marker, start and end on the time line [ns]; None where no steps are marked.
+        """
         rows = self.rows("steps")
         some = [row for row in rows if step_number(row["step"]) in numbers]
         steps = sorted(some or rows, key=lambda row: float(row["mean_ns"]))
         if not steps:
-            return Example()
+            return None, None
         usual = steps[len(steps) // 2]
-        return Example(str(usual["step"]), window_of(usual, "max_ns"))
+        return str(usual["step"]), window_of(usual, "max_ns")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from rocpd.base.texts import visible
@@ -110,7 +110,9 @@ def fitted(document: Mapping[str, Any], most: int = MOST_BYTES) -> Document:
         return answer
     cut: list[str] = []
     longest = max(_LONGEST_TEXT, most // (MOST_BYTES // _LONGEST_TEXT))
-    answer = _shortened(answer, longest, cut)
+    shortened = with_texts(answer, lambda text: text if len(text) <= longest else f"{text[:longest]}…")
+    cut += [f"texts longer than {longest} characters"] if text_of(shortened) != text_of(answer) else []
+    answer = shortened
     tables = [dict(table) for table in answer.get("tables", ())]
     frames = [{**table, "columns": _unexplained(table["columns"]), "rows": []} for table in tables]
     if any("about" in column for table in tables for column in table["columns"]):
@@ -144,18 +146,13 @@ def _unexplained(columns: Sequence[Document]) -> list[Document]:
     return [{key: column[key] for key in ("name", "unit") if column.get(key)} for column in columns]
 
 
-def _shortened(value: Any, longest: int, cut: list[str]) -> Any:
-    """Return a value whose texts have at most `longest` characters."""
-    if isinstance(value, dict):
-        return {key: _shortened(each, longest, cut) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_shortened(each, longest, cut) for each in value]
-    if isinstance(value, str) and len(value) > longest:
-        words = f"texts longer than {longest} characters"
-        if words not in cut:
-            cut.append(words)
-        return f"{value[:longest]}…"
-    return value
+def with_texts(value: Any, changed: Callable[[str], str]) -> Any:
+    """Return a value of a document with each text in it changed."""
+    if isinstance(value, Mapping):
+        return {key: with_texts(each, changed) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [with_texts(each, changed) for each in value]
+    return changed(value) if isinstance(value, str) else value
 
 
 def _room_for_cut(tables: Sequence[Document]) -> int:

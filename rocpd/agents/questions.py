@@ -14,7 +14,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from rocpd.agents.document import LEAST_BYTES, MOST_BYTES, Document, conclusion, divided, fitted, rows_of, table_of
+from rocpd.agents.document import (
+    LEAST_BYTES,
+    MOST_BYTES,
+    Document,
+    conclusion,
+    divided,
+    fitted,
+    rows_of,
+    table_of,
+    with_texts,
+)
 from rocpd.base import InputError, QueryError, RocpdError, UsageError, frozen
 from rocpd.base.option import Option, declare, member, options_of, spelt, typed
 from rocpd.base.texts import visible
@@ -237,7 +247,7 @@ class Replayed(Asking):
         return {
             "certainty": "a prediction between low_ns and high_ns, as far as the recorded order of waits explains it",
             "text": visible("; ".join(map(str.strip, str(answer).splitlines()))),
-            **_made_visible(answer.document()),
+            **with_texts(answer.document(), visible),
         }
 
 
@@ -352,15 +362,6 @@ def _plain_table(name: str, rows: Sequence[Mapping[str, Any]]) -> Document:
 
 def _cell(value: Any) -> Any:
     return json.dumps(value, ensure_ascii=False) if isinstance(value, Mapping | list) else value
-
-
-def _made_visible(value: Any) -> Any:
-    """Return a document whose texts are made visible."""
-    if isinstance(value, Mapping):
-        return {key: _made_visible(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return list(map(_made_visible, value))
-    return visible(value) if isinstance(value, str) else value
 
 
 QUESTIONS: dict[str, type[Asking]] = {

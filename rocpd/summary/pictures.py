@@ -6,6 +6,7 @@ The definition of a table names its picture.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from rocpd.base import by_key
@@ -97,17 +98,7 @@ def waits(table: Summary, screen: Screen) -> Iterator[str]:
     yield screen.faint(f"█ {readable(max(map(max, values)), 'ns')}{each}")
 
 
-def memory(table: Summary, screen: Screen) -> Iterator[str]:
-    """Yield the memory held over time."""
-    yield from _over_time(table, "peak_bytes", screen, PURPLE)
-
-
-def queue_depth(table: Summary, screen: Screen) -> Iterator[str]:
-    """Yield the number of operations that wait on GPUs over time."""
-    yield from _over_time(table, "mean_depth", screen, GREEN)
-
-
-def _over_time(table: Summary, name: str, screen: Screen, colour: Colour) -> Iterator[str]:
+def _over_time(table: Summary, screen: Screen, name: str, colour: Colour) -> Iterator[str]:
     """Yield one curve per rank, agent …; many are put in groups, which show their largest value."""
     column = table.columns.index(name)
     courses = _courses(table)
@@ -118,6 +109,13 @@ def _over_time(table: Summary, name: str, screen: Screen, colour: Colour) -> Ite
         lines.append(Curve(_label(group), most, readable(max(most), table.fields[column].unit)))
     yield from curves(lines, _ends(table, courses), screen, colour)
     yield screen.faint(f"at the right: the most; {_NUMBERS}")
+
+
+memory = partial(_over_time, name="peak_bytes", colour=PURPLE)
+"""The memory held over time."""
+
+queue_depth = partial(_over_time, name="mean_depth", colour=GREEN)
+"""The number of operations that wait on GPUs over time."""
 
 
 def steps(table: Summary, screen: Screen) -> Iterator[str]:

@@ -31,7 +31,7 @@ from rocpd.facts.rank import GROUPS, LANES, LAUNCHES, By, Key, RankReading, key_
 from rocpd.facts.regions import RankSteps, steps_of
 from rocpd.facts.short_names import kernel_name
 from rocpd.facts.spread import Spread, total
-from rocpd.facts.timeline import COMMUNICATION, HIDES_COMMUNICATION, HIDES_COPIES, IDLE, KINDS, busy_pieces, covered
+from rocpd.facts.timeline import COMMUNICATION, HIDES_COMMUNICATION, IDLE, KINDS, busy_pieces, covered
 from rocpd.facts.units import Times, read_first
 from rocpd.federate.open.identify import Rank
 from rocpd.federate.run.rank_reader import Fact
@@ -56,6 +56,7 @@ from rocpd.summary.findings import Finding
 from rocpd.summary.grouping import Sums, Total, in_order, merge, order_of, ratio
 from rocpd.summary.reading import DIVISIONS, STATISTICS, Reading, Tables, statistics
 from rocpd.summary.result import Field, Picture, Summary, by_name, table_of
+from rocpd.summary.time.gpu_time import PartTimes
 from rocpd.table.human import readable
 
 IN_IDLE = "idle"
@@ -350,15 +351,13 @@ class _Load(Total):
     kernels: int = 0
     copies: int = 0
     span: _Span = _Span()
-    busy: int = 0
-    compute: int = 0
-    communication: int = 0
-    copy: int = 0
+    parts: PartTimes = PartTimes()
     kernel_sum: int = 0
 
     def times(self) -> tuple[int, ...]:
         """Return the values of `_MEASURES`."""
-        return self.span.length(), self.busy, self.compute, self.communication, self.copy
+        parts = self.parts
+        return self.span.length(), parts.busy, parts.compute, parts.all_communication, parts.all_copies
 
 
 class _Slices(NamedTuple):
@@ -469,7 +468,7 @@ def _slices(reading: Reading) -> _Slices:
     return _Slices(start, width, reading.options.bins, shifts)
 
 
-_COMPARED = Fact("compared", 4, (_Compared, _Load, _Span, RankSteps, Spread, ExposedPieces, *OF_CHANNELS))
+_COMPARED = Fact("compared", 5, (_Compared, _Load, _Span, PartTimes, RankSteps, Spread, ExposedPieces, *OF_CHANNELS))
 
 
 def _of_rank(reading: RankReading, question: _Question, draws: bool) -> tuple[_Compared, RankCommunication]:
@@ -508,17 +507,9 @@ def _loads(reading: RankReading, ops: Ops, kinds: Ints, question: _Question) -> 
     pieces = [np.zeros((3, 0), np.int64)]
     for spent in read_agent_times(reading, question.times.get(reading.rank.number), ops, kinds):
         busy, rows = spent.take(spent.part != IDLE), rows_within(ops, by, spent.lane, spent.span)
-        compute, exposed, exposed_copy, _ = spent.times()
-        load = _Load(
-            kernels=int((ops.kind[rows] == KERNEL).sum()),
-            copies=int((ops.kind[rows] == COPY).sum()),
-            span=_Span(*busy.span) if len(busy.start) else _Span(),
-            busy=compute + exposed + exposed_copy,
-            compute=compute,
-            communication=exposed + spent.hidden(HIDES_COMMUNICATION),
-            copy=exposed_copy + spent.hidden(HIDES_COPIES),
-            kernel_sum=total(ops.duration[rows][ops.kind[rows] == KERNEL]),
-        )
+        kernels, copies = (rows[ops.kind[rows] == kind] for kind in (KERNEL, COPY))
+        span = _Span(*busy.span) if len(busy.start) else _Span()
+        load = _Load(len(kernels), len(copies), span, PartTimes.of(spent), total(ops.duration[kernels]))
         merge(loads, {key_of(by, reading.rank, spent.lane): load})
         talks = spent.take((spent.part == COMMUNICATION) & (by is not By.STREAM))  # other streams hide a stream's work
         pieces.append(np.stack([ops.row[talks.operation], talks.start, talks.end]))
@@ -550,7 +541,7 @@ def _working(reading: Reading, by: By, loads: Mapping[Key, _Load]) -> Mapping[Ke
 def _ranks(reading: Reading, by: By, loads: Mapping[Key, _Load], communicating: CommunicationTables) -> Summary:
     hosts = {rank.number: rank.hostname for rank in reading.session.ranks}
     is_one_job = loads and reading.session.runs == 1
-    mean = sum(load.compute for load in loads.values()) / len(loads) if is_one_job else 0
+    mean = sum(load.parts.compute for load in loads.values()) / len(loads) if is_one_job else 0
     table = TABLES["ranks"]
     rows = []
     culprits = communicating.judgement.culprits if by is By.RANK else ()
@@ -558,7 +549,7 @@ def _ranks(reading: Reading, by: By, loads: Mapping[Key, _Load], communicating: 
     for key in sorted(loads, key=lambda key: (worst.get(key, len(worst)), order_of(key))):
         load = loads[key]
         front = key if by in GROUPS else (*key, hosts[cast("int", key[0])])
-        share = load.compute / mean if mean else None
+        share = load.parts.compute / mean if mean else None
         rows.append((*front, load.kernels, load.copies, *load.times(), load.kernel_sum, share))
     fields = table.fields[1:] if by in GROUPS else table.fields
     ranks = Summary(table, (*DIVISIONS[by], *fields), rows, findings=communicating.findings)

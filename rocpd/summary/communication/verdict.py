@@ -268,7 +268,8 @@ def _findings(blame: Blame, pieces: Periods, hosts: _Hosts, *, lacks_ranks: bool
     if blame.causes:
         yield from _unnamed(blame, pieces)
         return
-    limits = [*_not_compared(blame), *_coverage(blame), *([str(blame.denied)] if blame.denied else _together(blame))]
+    limits = [*_not_compared(blame), *([_matched(blame)] if blame.matched < WELL_MATCHED else [])]
+    limits += [str(blame.denied)] if blame.denied else _together(blame)
     limits += ["ranks that are not among the files may be waited for"] if lacks_ranks else []
     limits += [blame.unseen] if blame.unseen else []
     limits += _stalling(blame, "step" if unit == "steps" else "piece")
@@ -543,11 +544,6 @@ def _stalling(blame: Blame, noun: str) -> Iterator[str]:
         if sum(cause.takes[cause.mainly] for cause in slow) >= _LONG * blame.step_ns * len(blame.steps):
             which = _in_steps(sorted(cause.stalls[0] for cause in slow), noun)
             yield f"{_named(ranks)} {'makes' if len(ranks) == 1 else 'make'} {which} slow"
-
-
-def _coverage(blame: Blame) -> Iterator[str]:
-    if blame.matched < WELL_MATCHED:
-        yield _matched(blame)
 
 
 def _matched(blame: Blame) -> str:

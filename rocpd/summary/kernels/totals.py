@@ -396,16 +396,8 @@ def _totals_of_rank(
         for label, of_label in totals.items():
             key = tuple(getattr(label, column) for column in head)
             parts.setdefault(label.division, {}).setdefault(key, []).append(of_label)
-    sums = {division: {key: _added(some) for key, some in heads.items()} for division, heads in parts.items()}
-    return sums, counts
-
-
-def _added(parts: Sequence[grouping.Sums]) -> grouping.Sums:
-    """Return the sum of many labels at once: a domain may hold a hundred thousand names."""
-    if len(parts) == 1:
-        return parts[0]
-    spreads, sizes = zip(*parts, strict=True)
-    return grouping.Sums((Spread.sum(spreads), sum(sizes)))
+    added = grouping.together  # many labels at once: a domain may hold a hundred thousand names
+    return {division: {key: added(some) for key, some in heads.items()} for division, heads in parts.items()}, counts
 
 
 def _sums(events: EventsByGroup) -> list[grouping.Sums]:
@@ -462,7 +454,7 @@ def categories(reading: Reading) -> Tables:
     for key, kernels in grouping.in_order(divisions):
         groups = by_key((known.of(full), (name, full)) for name, full in kernels)
         whole = sum(map(_time, kernels.values()))
-        sums = {category: _added([kernels[names] for names in some]) for category, some in groups.items()}
+        sums = {category: grouping.together([kernels[names] for names in some]) for category, some in groups.items()}
         for category, of_category in grouping.most_first(sums, _time):
             shown.append(of_category[0])
             count = len({full for _, full in groups[category]})

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -133,6 +133,47 @@ TABLES = by_name(
 
 
 @frozen
+class PartTimes(Total):
+    """Times of agents in `PARTS` [ns], and of communication and copies that other work hides."""
+
+    compute: int = 0
+    communication: int = 0
+    copies: int = 0
+    idle: int = 0
+    hidden_communication: int = 0
+    hidden_copies: int = 0
+
+    @classmethod
+    def of(cls, spent: AgentTime) -> Self:
+        """Return the times of an agent."""
+        return cls(*spent.times(), *map(spent.hidden, (HIDES_COMMUNICATION, HIDES_COPIES)))
+
+    def in_parts(self) -> tuple[int, ...]:
+        """Return the times of `PARTS` [ns]."""
+        return self.compute, self.communication, self.copies, self.idle
+
+    @property
+    def busy(self) -> int:
+        """The time with any operation [ns]."""
+        return self.compute + self.communication + self.copies
+
+    @property
+    def span(self) -> int:
+        """All time [ns]."""
+        return self.busy + self.idle
+
+    @property
+    def all_communication(self) -> int:
+        """The time with communication [ns]."""
+        return self.communication + self.hidden_communication
+
+    @property
+    def all_copies(self) -> int:
+        """The time with copies [ns]."""
+        return self.copies + self.hidden_copies
+
+
+@frozen
 class _Sum(Total):
     """Sums over agents: counts, times [ns], and each gap.
 
@@ -145,23 +186,8 @@ class _Sum(Total):
     total: int = 0
     in_streams: int = 0
     in_computing_streams: int = 0
-    compute: int = 0
-    exposed: int = 0
-    exposed_copy: int = 0
-    idle: int = 0
-    hidden: int = 0
-    hidden_copy: int = 0
+    times: PartTimes = PartTimes()
     gap: Spread = field(default_factory=Spread)
-
-    @property
-    def busy(self) -> int:
-        """The time with any operation [ns]."""
-        return self.compute + self.exposed + self.exposed_copy
-
-    @property
-    def span(self) -> int:
-        """All time [ns]."""
-        return self.busy + self.idle
 
 
 class Gap(NamedTuple):
@@ -196,19 +222,19 @@ def gpu_time(reading: Reading) -> Tables:
     yield reading.summary(TABLES["gpu-time"], (_busy_row(*item) for item in ordered), By.AGENT)
     divisions = by_key((key if reading.by else (), agent) for key, agent in ordered)
     yield reading.summary(TABLES["gaps"], rows_of(divisions, _histogram))
-    largest = _largest_rows(reading, gaps, sum(each.idle for each in sums.values()))
+    whole = sum((agent.times for _, agent in ordered), PartTimes())
+    largest = _largest_rows(reading, gaps, whole.idle)
     yield Summary.whole(TABLES["largest-gaps"], largest)
     if reading.by is By.STREAM:
         reading.session.note(
             "no overlap by stream: compute and communication run on different streams of an agent: --by agent"
         )
         return
-    whole = sum((agent for _, agent in ordered), _Sum())
-    findings = _overlap(whole.exposed, whole.exposed + whole.hidden, whole.span, _more(reading))
+    findings = _overlap(whole, _more(reading))
     yield reading.summary(TABLES["overlap"], (_overlap_row(*item) for item in ordered), By.AGENT, findings)
 
 
-_BUSY = Fact("busy", 1, (_Sum, Spread, Gap))
+_BUSY = Fact("busy", 2, (_Sum, PartTimes, Spread, Gap))
 
 
 _Busy = tuple[dict[Key, _Sum], list[Gap]]
@@ -236,17 +262,10 @@ def _busy(reading: RankReading, time: RankTime | None, categories: Categories) -
         for key, pieces in places.divide(spent.pieces()):
             here = spent.cut(pieces)
             start, end = here.gaps()
-            merge(sums, {key: _of_pieces(here, end - start)})
+            merge(sums, {key: _Sum(times=PartTimes.of(here), gap=Spread.of(end - start))})
             most = np.argsort(start - end, kind="stable")[: reading.options.top]
             largest += gaps_of(reading, spent, names, ops, (start[most], end[most]))
     return sums, heapq.nlargest(reading.options.top, largest, key=Gap.order)
-
-
-def _of_pieces(spent: AgentTime, gaps: Ints) -> _Sum:
-    compute, exposed, exposed_copy, idle = spent.times()
-    hidden, hidden_copy = (spent.hidden(bit) for bit in (HIDES_COMMUNICATION, HIDES_COPIES))
-    parts = {"compute": compute, "exposed": exposed, "exposed_copy": exposed_copy, "idle": idle}
-    return _Sum(**parts, hidden=hidden, hidden_copy=hidden_copy, gap=Spread.of(gaps))
 
 
 def _of_operations(ops: Ops, kinds: Ints) -> _Sum:
@@ -283,20 +302,20 @@ def _computing_streams(ops: Ops, compute: Ints) -> Ints:
 
 
 def _busy_row(key: Key, s: _Sum) -> Row:
-    m = s.gap.moments
-    gaps = (m.timed, s.gap.quantile(0.5), m.longest, m.mean, percent(s.idle, s.span))
-    return (*key, s.operations, s.span, s.busy, s.idle, percent(s.busy, s.span), s.total, *gaps)
+    m, t = s.gap.moments, s.times
+    gaps = (m.timed, s.gap.quantile(0.5), m.longest, m.mean, percent(t.idle, t.span))
+    return (*key, s.operations, t.span, t.busy, t.idle, percent(t.busy, t.span), s.total, *gaps)
 
 
 def _overlap_row(key: Key, s: _Sum) -> Row:
-    communication, copy = s.exposed + s.hidden, s.exposed_copy + s.hidden_copy
-    times = (s.busy, s.compute, communication, copy, s.hidden, s.exposed, s.exposed_copy)
-    of_communication = percent(s.hidden, communication), percent(s.exposed, communication)
-    return (*key, *times, *of_communication, percent(s.exposed, s.busy), percent(s.in_computing_streams, s.in_streams))
+    t, exposed, hidden = s.times, s.times.communication, s.times.hidden_communication
+    times = (t.busy, t.compute, t.all_communication, t.all_copies, hidden, exposed, t.copies)
+    shares = percent(hidden, t.all_communication), percent(exposed, t.all_communication), percent(exposed, t.busy)
+    return (*key, *times, *shares, percent(s.in_computing_streams, s.in_streams))
 
 
 def _histogram(key: Key, agents: Sequence[_Sum]) -> Iterator[Row]:
-    span = sum(agent.span for agent in agents)
+    span = sum(agent.times.span for agent in agents)
     values, counts = Spread.sum(agent.gap for agent in agents).distribution()
     sums = (values.astype(object) * counts) if total(values) > 1 << 40 else values * counts
     idle = int(sums.sum())
@@ -315,26 +334,6 @@ def _largest_rows(reading: Reading, gaps: Sequence[Gap], idle: int) -> Iterator[
         agent = None if gap.agent == NULL else gap.agent
         at, share = reading.shift(gap.rank).to_line(gap.start), percent(gap.length, idle)
         yield (gap.rank, agent, at, gap.length, gap.before, gap.after, share)
-
-
-@frozen
-class PartTimes(Total):
-    """Times of agents [ns]; `all_communication` includes hidden communication."""
-
-    compute: int = 0
-    communication: int = 0
-    copy: int = 0
-    idle: int = 0
-    all_communication: int = 0
-
-    def in_parts(self) -> tuple[int, ...]:
-        """Return the times of `PARTS` [ns]."""
-        return self.compute, self.communication, self.copy, self.idle
-
-    @property
-    def span(self) -> int:
-        """The time of the agents [ns]."""
-        return sum(self.in_parts())
 
 
 @frozen
@@ -372,7 +371,7 @@ def budget(reading: Reading) -> Tables:
     findings = [
         *_started(reading, times),
         *_unmarked(counted),
-        *_overlap(of_all.communication, of_all.all_communication, of_all.span, _more(reading)),
+        *_overlap(of_all, _more(reading)),
         *exposed_copies(of_all, copies),
     ]
     yield reading.summary(TABLES["budget"], rows_of(sums, _rows), findings=findings)
@@ -411,9 +410,9 @@ def _unmarked(times: Sequence[RankTime]) -> Iterator[Finding]:
 
 def exposed_copies(times: PartTimes, copies: Copies) -> Iterator[Finding]:
     """Yield the share of time of exposed copies, their main direction, and the rate of most of these."""
-    if not times.copy or not copies:
+    if not times.copies or not copies:
         return
-    share, exposed = times.copy * 100 / times.span, Counter[str]()
+    share, exposed = times.copies * 100 / times.span, Counter[str]()
     for (direction, _), (of_class, _, _) in copies.items():
         exposed[direction] += of_class
     name = max(exposed, key=exposed.__getitem__)
@@ -421,7 +420,7 @@ def exposed_copies(times: PartTimes, copies: Copies) -> Iterator[Finding]:
     median = copies[name, size][2].quantile(0.5)
     rate = median and median / (1 << 30)
     at = f", {rate:.1f} GiB/s in the median for those of {size_label(size)}" if rate else ""
-    mostly = "" if exposed[name] * 10 >= 9 * times.copy else f", {exposed[name] * 100 / times.copy:.0f} % of that"
+    mostly = "" if exposed[name] * 10 >= 9 * times.copies else f", {exposed[name] * 100 / times.copies:.0f} % of that"
     is_much = share >= _MATTERS
     text = f"{share:.{0 if is_much else 1}f} % of GPU time is exposed copies{mostly or ','} {_direction(name)}{at}"
     evidence = {"exposed_percent": share, "direction": name, "gib_per_s": rate}
@@ -445,11 +444,12 @@ def _more(reading: Reading) -> str:
     return "; `rocpd summary exposed-communication` says how much of it waits"
 
 
-def _overlap(exposed: int, communication: int, span: int, more: str) -> Iterator[Finding]:
-    """Yield the share of exposed communication in the time, and the share that compute hides; arguments in ns."""
-    if not span or not communication:
+def _overlap(times: PartTimes, more: str) -> Iterator[Finding]:
+    """Yield the share of exposed communication in the time, and the share that compute hides."""
+    if not times.all_communication:
         return
-    hidden, share = (communication - exposed) * 100 / communication, exposed * 100 / span
+    hidden = times.hidden_communication * 100 / times.all_communication
+    share = times.communication * 100 / times.span
     is_lost = _is_lost(hidden, share)
     rule = "comm.overlap" if is_lost else "comm.exposed"
     verdict = Verdict.PROBLEM if is_lost or share >= _MATTERS else Verdict.NONE
@@ -489,10 +489,7 @@ def parts_of_rank(reading: RankReading, time: RankTime | None, categories: Categ
         places, copying = whereabouts(reading, spent.lane), spent.take(spent.part == COPIES)
         np.add.at(exposed, copying.operation, copying.length)
         for key, pieces in places.divide(spent.pieces()):
-            here = spent.cut(pieces)
-            talks = (here.part == COMMUNICATION) | (here.hides & HIDES_COMMUNICATION > 0)
-            compute, communication, copies, idle = here.times()
-            added = PartTimes(compute, communication, copies, idle, int(here.length[talks].sum()))
+            added = PartTimes.of(spent.cut(pieces))
             is_stepping = steps and has_time(spent.agent) and key != (None,)
             count = steps if is_stepping and (not time or time.is_first(spent.agent)) else 0
             merge(sums, {key: _Budget(added, added if is_stepping else PartTimes(), count)})

@@ -6,7 +6,7 @@ missing events.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -137,7 +137,8 @@ class _Count(Total):
 def trace(reading: Reading) -> Tables:
     """Return a row for each check; gaps are findings."""
     worlds, counts = yield from reading.summed(partial(_counts_of_rank, categories=load(None)), _CHECKED)
-    counts |= {"ranks": _ranks(reading, worlds), "clocks": _clocks(reading), "steps": _steps(reading)}
+    lacking = _Count(*reading.session.job.lacking(worlds), 0)  # of worlds: run -> number of its ranks, 0: not known
+    counts |= {"ranks": lacking, "clocks": _clocks(reading), "steps": _steps(reading)}
     checked = [(check, counts.get(check.name, _Count(0, 0, 0))) for check in _CHECKS]
     recorder = recorder_of(importers_of(reading.session))
     findings = [_finding(check, count, recorder) for check, count in checked]
@@ -151,11 +152,6 @@ def trace(reading: Reading) -> Tables:
     rows = sorted(map(_row, checked, findings), key=lambda row: order.index(Verdict(str(row[1]))))
     nothing = Finding("nothing is missing that can be checked", "trace", Verdict.NONE, Confidence.CERTAIN)
     yield Summary.whole(TABLES["trace"], rows, findings=problems or [nothing])
-
-
-def _ranks(reading: Reading, worlds: Mapping[int, int]) -> _Count:
-    """Count the ranks that are not among the files; `worlds`: run -> number of its ranks, 0: not known."""
-    return _Count(*reading.session.job.lacking(worlds), 0)
 
 
 def _clocks(reading: Reading) -> _Count:
@@ -211,11 +207,13 @@ def _counts_of_rank(reading: RankReading, categories: Categories) -> tuple[dict[
     has_hip = any(domain_of(names.texts[code]) in ("HIP", "CUDA") for code in distinct(regions.category).tolist())
     called = [names.texts[code] for code in distinct(regions.name).tolist()]
     launches_some = has_hip and any(launches_kernel(text) or launches_graph(text) for text in called)
+    talking = split(ops, categories, kernels)["communication"]
+    known = with_communicator(reading.reader, ops.row[talking]) if len(talking) else 0
     counts = {
         "kernel trace": _some(not len(dispatches), bool(len(dispatches)) or launches_some),
         "HIP trace": _some(not has_hip, bool(len(dispatches))),
         "times": _some(invalid, invalid + len(ops) + len(regions.start)),
-        "communicators": _communicators(reading.reader, ops, split(ops, categories, kernels)["communication"]),
+        "communicators": _some(len(talking) - known, len(talking)),
         **_lost(reading.reader, len(ops) + len(regions.start)),
     }
     if has_hip and len(dispatches):
@@ -256,10 +254,6 @@ def _links(ops: Ops, dispatches: Ops, regions: RankRegions, names: Names) -> dic
         "dispatches": _some(int((~has_work[singles]).sum()), len(singles) if linked else 0),
         "graphs": _some(int((~has_work[graphs]).sum()), len(graphs)),
     }
-
-
-def _communicators(reader: RankReader, ops: Ops, rows: Ints) -> _Count:
-    return _some(len(rows) - with_communicator(reader, ops.row[rows]), len(rows)) if len(rows) else _some(0, 0)
 
 
 def _lost(reader: RankReader, events: int) -> dict[str, _Count]:

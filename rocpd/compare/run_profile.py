@@ -52,6 +52,7 @@ from rocpd.schema.rules.categories import domain_of
 from rocpd.schema.rules.kernel_categories import load
 from rocpd.schema.rules.steps import is_step
 from rocpd.summary.counters.samples import samples
+from rocpd.summary.grouping import Sums, merge
 from rocpd.summary.memory.memory import memory
 from rocpd.summary.reading import RankAnswers, Reading, tables_alone
 
@@ -473,28 +474,20 @@ class MeasuredRun:
 
     def _uses(self) -> Iterator[LaunchUse]:
         """Yield the use of launches on the ranks that count."""
-        calls, times = Counter[KernelLaunch](), Counter[KernelLaunch]()
-        parts, medians = defaultdict[KernelLaunch, Counter[str]](Counter), defaultdict[KernelLaunch, float](float)
+        sums: dict[KernelLaunch, Sums] = {}
         for member, counts in zip(self.members, self.counts, strict=True):
             some = member.of_units(np.flatnonzero(counts))
-            adds = some.exposed - some.waiting - some.unmatched
-            columns = adds, some.calls, some.time, some.waiting, some.unmatched
-            sums = zip(*(column.sum(0).tolist() for column in columns), strict=True)
-            for number, (launch, of_launch) in enumerate(zip(some.launches, sums, strict=True) if counts.any() else ()):
-                exposed, called, time, waiting, unmatched = of_launch
-                calls[launch] += called
-                times[launch] += time
-                parts[launch][_OF_KIND[launch.kind]] += exposed
-                if launch.kind == "communication":
-                    parts[launch][WAITING] += waiting
-                    parts[launch][UNMATCHED] += unmatched
-                if called:
-                    medians[launch] += float(np.nanmedian(some.medians[:, number])) * called
+            columns = (some.calls, some.time, some.exposed, some.waiting, some.unmatched)
+            of_launches = zip(some.launches, *(column.sum(0).tolist() for column in columns), strict=True)
+            for number, (launch, called, *times) in enumerate(of_launches if counts.any() else ()):
+                median = float(np.nanmedian(some.medians[:, number])) if called else 0.0
+                merge(sums, {launch: Sums((called, *times, median * called))})
         lengths = self._lengths()
-        for launch, called in calls.items():
-            if called or any(parts[launch].values()):
-                median = medians[launch] / called if called else None
-                yield LaunchUse(launch, called, times[launch], dict(parts[launch]), median, lengths.get(launch))
+        for launch, (called, time, exposed, waiting, unmatched, medians) in sums.items():
+            parts = {_OF_KIND[launch.kind]: exposed - waiting - unmatched}
+            parts |= {WAITING: waiting, UNMATCHED: unmatched} if launch.kind == "communication" else {}
+            if called or any(parts.values()):
+                yield LaunchUse(launch, called, time, parts, medians / called if called else None, lengths.get(launch))
 
     def _lengths(self) -> dict[KernelLaunch, CallLengths]:
         """Return the durations of calls of computing kernels on all ranks, including those that do not count."""

@@ -230,7 +230,8 @@ def _median(lines: Iterable[Sequence[Point]]) -> tuple[Point, ...]:
 def _line_name(columns: Sequence[str], key: Row, same: Set[int]) -> str:
     """Return the name of a line by the values in which it differs from others."""
     differing = [number for number in range(len(key)) if number not in same] or range(len(key))
-    return " ".join(_word(columns[number], key[number]) for number in differing)
+    words = ((columns[number], "-" if key[number] is None else str(key[number])) for number in differing)
+    return " ".join(word if column == "level" else f"{column} {word}" for column, word in words)
 
 
 def memory(table: Summary) -> Chart:
@@ -248,11 +249,6 @@ def queue_depth(table: Summary) -> Chart:
         return chart
     title = f"{chart.title}, after {readable(lines[0][first][0], 'ns')} without any"
     return replace(chart, title=title, series=tuple(replace(each, points=each.points[first:]) for each in chart.series))
-
-
-def _word(name: str, value: object) -> str:
-    shown = "-" if value is None else str(value)
-    return shown if name == "level" else f"{name} {shown}"
 
 
 def memory_steps(table: Summary) -> Chart:

@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from rocpd.base import OutputError, UsageError
 from rocpd.table.openmetrics import END, KIND, MetricSample, family
-from rocpd.top.glance import Glance, JobState, RankNow
+from rocpd.top.glance import Glance, JobState
 
 _LOOPBACK = "127.0.0.1"
 
@@ -27,9 +27,12 @@ def open_metrics(glance: Glance) -> Iterator[str]:
     parts = [MetricSample({"part": part}, share / 100) for part, share in glance.parts.items()]
     yield from family("rocpd_part_ratio", "ratio", "Share of the time of GPUs.", parts)
     ranks = [(rank, {"rank": str(rank.rank), "host": rank.host}) for rank in glance.ranks if rank.rank is not None]
-    busy = (MetricSample(about, _busy(rank)) for rank, about in ranks)
+    busy = (MetricSample(about, 1 - rank.parts.get("idle", 0.0) / 100) for rank, about in ranks if rank.parts)
     yield from family("rocpd_busy_ratio", "ratio", "Share of its time in which a GPU works.", busy)
-    costs = (MetricSample({**about, "cause": rank.mainly}, _cost_s(rank)) for rank, about in ranks)
+    costs = (
+        MetricSample({**about, "cause": rank.mainly}, (rank.cost_ns or 0.0) / 1e9 if rank.is_straggler else 0.0)
+        for rank, about in ranks
+    )
     yield from family("rocpd_blame_seconds", "seconds", "What a rank costs of a step.", costs)
     held = (MetricSample(about, rank.memory_bytes) for rank, about in ranks)
     yield from family("rocpd_memory_bytes", "bytes", "Most memory that a rank held.", held)
@@ -40,14 +43,6 @@ def open_metrics(glance: Glance) -> Iterator[str]:
 
 def _one(value: float | None) -> list[MetricSample]:
     return [MetricSample({}, value)]
-
-
-def _busy(rank: RankNow) -> float | None:
-    return 1 - rank.parts.get("idle", 0.0) / 100 if rank.parts else None
-
-
-def _cost_s(rank: RankNow) -> float:
-    return rank.cost_ns / 1e9 if rank.cost_ns and rank.is_straggler else 0.0
 
 
 def address_of(text: str) -> tuple[str, int]:
@@ -77,7 +72,7 @@ class MetricsServer:
 
     def __init__(self, host: str, port: int) -> None:
         self._text = END
-        text_of = self._shown
+        server = self
 
         class Handler(BaseHTTPRequestHandler):
             """Answers with the text."""
@@ -85,7 +80,7 @@ class MetricsServer:
             def do_GET(self) -> None:
                 """Answer a scrape."""
                 is_known = self.path.partition("?")[0] in ("/metrics", "/")
-                content = text_of().encode() if is_known else b"/metrics\n"
+                content = server._text.encode() if is_known else b"/metrics\n"
                 self.send_response(HTTPStatus.OK if is_known else HTTPStatus.NOT_FOUND)
                 self.send_header("Content-Type", KIND if is_known else "text/plain")
                 self.send_header("Content-Length", str(len(content)))
@@ -114,6 +109,3 @@ class MetricsServer:
     def show(self, glance: Glance) -> None:
         """Answer with this glance from now on."""
         self._text = "".join(open_metrics(glance))
-
-    def _shown(self) -> str:
-        return self._text

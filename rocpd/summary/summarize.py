@@ -96,7 +96,7 @@ def summarize(
         ]
     fields = fields_of(options.amd_version)
     for name, groups in tables.items():
-        yield _table(name, groups, fields)
+        yield Summary(table_of(name, "Time of all ranks, by name.", *fields, is_exact=True), fields, _rows(groups))
         if options.by_rank:
             yield _table_by_rank(name, groups, session, fields)
 
@@ -130,11 +130,6 @@ def _groups_by_domain(reading: Reading) -> dict[str, Groups]:
     for kind, (calls, timed) in counts.items():
         reading.note_invalid(kind, calls - timed, calls)
     return dict(sorted(domains.items(), key=lambda item: (-sum(m.total for *_, m in item[1]), item[0])))
-
-
-def _table(name: str, groups: Groups, fields: Sequence[Field]) -> Summary:
-    """Return a table with the groups of all ranks added up by name."""
-    return Summary(table_of(name, "Time of all ranks, by name.", *fields, is_exact=True), fields, _rows(groups))
 
 
 def _table_by_rank(name: str, groups: Groups, session: Federation, fields: Sequence[Field]) -> Summary:

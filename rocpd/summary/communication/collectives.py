@@ -367,15 +367,6 @@ class KeptBlame:
 
 
 @frozen
-class CommunicationTables:
-    """Tables of communication, and the conclusions from them."""
-
-    judgement: Judgement
-    findings: tuple[Finding, ...]
-    tables: tuple[Summary, ...]
-
-
-@frozen
 class MatchedCommunication:
     """The communication of a job, matched.
 
@@ -513,11 +504,11 @@ def _count(channels: Iterable[Channel]) -> int:
 
 def communication(
     reading: Reading, by: By, ranks: dict[int, RankCommunication], kept: KeptBlame
-) -> CommunicationTables:
-    """Return the tables of communication and the verdict; a note says what can't be known."""
+) -> tuple[Judgement, Sequence[Summary]]:
+    """Return the verdict, with all findings on communication, and its tables; a note says what can't be known."""
     session = reading.session
     if session.runs > 1:
-        return CommunicationTables(Judgement(()), (), ())
+        return Judgement(()), ()
     channels = [channel for rank in ranks.values() for channel in rank.channels]
     matched = MatchedCommunication.of(reading, ranks, kept)
     inferred = [group for group in matched.groups if len(group) > 2 and not (group[0].communicator or group[0].size)]
@@ -545,7 +536,7 @@ def communication(
         pieces = ((rank.channels, rank.exposed) for rank in ranks.values() if rank.exposed)
         exposed = exposed_communication(pieces, matched.groups, waits_of(matched.groups, matched.pairs, matched.clocks))
     tables = (*_tables(by, channels, waiting, matched, findings), *exposed)
-    return CommunicationTables(matched.judgement, findings, tables)
+    return replace(matched.judgement, findings=findings), tables
 
 
 def _tables(

@@ -42,7 +42,6 @@ from rocpd.schema.rules.kernel_categories import Categories, load
 from rocpd.schema.rules.steps import is_step
 from rocpd.summary.communication import collectives
 from rocpd.summary.communication.collectives import (
-    CommunicationTables,
     MatchedCommunication,
     RankCommunication,
     communication_of,
@@ -442,12 +441,12 @@ def ranks(reading: Reading) -> Tables:
         steps.add(rank, compared.steps.on_line(shift), compared.gpu)
     if not operations and not steps.phases:
         raise RocpdError("no kernels, copies or markers in the selection")
-    communicating = collectives.communication(reading, by, communication, kept)
+    judgement, tables = collectives.communication(reading, by, communication, kept)
     working = _working(reading, by, loads)
-    yield _ranks(reading, by, working, communicating)
-    yield _imbalance(by, working, communicating.findings)
-    yield from communicating.tables
-    yield from _steps(reading, steps, communicating.judgement)
+    yield _ranks(reading, by, working, judgement)
+    yield _imbalance(by, working, judgement.findings)
+    yield from tables
+    yield from _steps(reading, steps, judgement)
     if heat and slices:
         yield _heat_table(reading, slices, heat, working_ranks)
 
@@ -538,13 +537,13 @@ def _working(reading: Reading, by: By, loads: Mapping[Key, _Load]) -> Mapping[Ke
     return working
 
 
-def _ranks(reading: Reading, by: By, loads: Mapping[Key, _Load], communicating: CommunicationTables) -> Summary:
+def _ranks(reading: Reading, by: By, loads: Mapping[Key, _Load], judgement: Judgement) -> Summary:
     hosts = {rank.number: rank.hostname for rank in reading.session.ranks}
     is_one_job = loads and reading.session.runs == 1
     mean = sum(load.parts.compute for load in loads.values()) / len(loads) if is_one_job else 0
     table = TABLES["ranks"]
     rows = []
-    culprits = communicating.judgement.culprits if by is By.RANK else ()
+    culprits = judgement.culprits if by is By.RANK else ()
     worst: dict[Key, int] = {(rank,): number for number, rank in enumerate(culprits)}
     for key in sorted(loads, key=lambda key: (worst.get(key, len(worst)), order_of(key))):
         load = loads[key]
@@ -552,8 +551,8 @@ def _ranks(reading: Reading, by: By, loads: Mapping[Key, _Load], communicating: 
         share = load.parts.compute / mean if mean else None
         rows.append((*front, load.kernels, load.copies, *load.times(), load.kernel_sum, share))
     fields = table.fields[1:] if by in GROUPS else table.fields
-    ranks = Summary(table, (*DIVISIONS[by], *fields), rows, findings=communicating.findings)
-    ranks.replays = communicating.judgement.replays
+    ranks = Summary(table, (*DIVISIONS[by], *fields), rows, findings=judgement.findings)
+    ranks.replays = judgement.replays
     return ranks
 
 

@@ -311,8 +311,8 @@ def _table_of(reading: Reading, name: str, answers: Iterable[tuple[object, OfRan
     Spread.settle(spread for heads in sums.values() for spread, _ in heads.values())
     extra = len(TABLES[name].fields) - len(STATISTICS) - len(head) - 1
     ordered = [(key, grouping.most_first(heads, _time)) for key, heads in grouping.in_order(sums)]
-    rows = partial(_all_rows, ordered, extra)  # each needs quantiles, and a screen shows the first few of thousands
-    table = reading.summary(TABLES[name], rows)
+    # Each row needs quantiles, and a screen shows the first few of thousands.
+    table = reading.summary(TABLES[name], lambda: (row for of_key in ordered for row in _rows(*of_key, extra)))
     table.counts = counts_of(spread for _, heads in ordered for _, (spread, _) in heads)
     return table
 
@@ -389,10 +389,6 @@ def _sums(durations: Ints, sizes: Ints | None, first: Ints) -> list[grouping.Sum
 def _time(of_head: grouping.Sums) -> int:
     spread: Spread = of_head[0]
     return spread.moments.total
-
-
-def _all_rows(ordered: Sequence[tuple[Key, Sequence[tuple[Row, grouping.Sums]]]], extra: int) -> Iterator[Row]:
-    return (row for key, sums in ordered for row in _rows(key, sums, extra))
 
 
 def _rows(division: Key, sums: Sequence[tuple[Row, grouping.Sums]], extra: int = 0) -> Iterator[Row]:

@@ -78,7 +78,9 @@ class Comparing:
         """
         profiles: list[RunProfile] = []
         for name, job in self._jobs([word for word in inputs if not is_baseline(word)]):
-            profiles += map(self._profile, self._measured(job, name))
+            for run in self._measured(job, name):
+                profile = run.profile() if self.steps is None else self._of_units(run, "--step", self.steps)
+                profiles.append(replace(profile, selection=self.selection))
         for word in inputs:
             profiles += load_baseline(Path(word)).runs if is_baseline(word) else ()
         return without_repeated(profiles, Notes(self.on_note).add)
@@ -108,10 +110,6 @@ class Comparing:
     def _measured(self, inputs: Sequence[str], name: str) -> list[MeasuredRun]:
         with self.open_side(inputs) as session, self.progress() as report:
             return measured_runs(session, name, self.options, report)
-
-    def _profile(self, run: MeasuredRun) -> RunProfile:
-        profile = run.profile() if self.steps is None else self._of_units(run, "--step", self.steps)
-        return replace(profile, selection=self.selection)
 
     def _of_units(self, run: MeasuredRun, option: str, text: str) -> RunProfile:
         what = f"{run.about.unit} of all ranks{' after the warm-up' if run.about.warm_up else ''}"

@@ -501,12 +501,11 @@ class JobHistory:
         connection = apsw.Connection(":memory:")
         rows = [(at + 1, *label) for at, entry in enumerate(self.entries) for label in entry.labels.items()]
         labels = Summary.whole(TABLES["labels"], rows)
-        for table in (self.changes(), self.runs(), self.series(), self.noise(), labels):
-            name = table.name.replace("-", "_").removeprefix("history_")
+        for table in (*self.tables(), labels):
             columns = ", ".join(f'"{column}"' for column in table.columns)
-            connection.execute(f"CREATE TABLE {name}({columns})")
+            connection.execute(f"CREATE TABLE {table.name}({columns})")
             marks = ", ".join("?" * len(table.columns))
-            connection.executemany(f"INSERT INTO {name} VALUES({marks})", table.fetchall())
+            connection.executemany(f"INSERT INTO {table.name} VALUES({marks})", table.fetchall())
         guard(connection)
         return connection
 

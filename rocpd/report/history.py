@@ -13,7 +13,7 @@ from rocpd.base.version import __version__
 from rocpd.chart.draw import draw
 from rocpd.compare.options import STEP
 from rocpd.compare.tables import tables_of
-from rocpd.history.history import JobHistory
+from rocpd.history.history import JobHistory, names_of
 from rocpd.history.series import MetricChange
 from rocpd.report.build import written
 from rocpd.report.material import arranged
@@ -73,19 +73,15 @@ def _overview(history: JobHistory, words: str, sides: Container[str]) -> Iterato
     """Yield the findings, with links to the sections named in `sides`, and series with their changes."""
     where = [(finding, _name(finding.evidence.get("run"))) for finding in history.findings]
     yield Findings(tuple(Conclusion(said, section=name if name in sides else "") for said, name in where))
-    changes = _table(history.changes(), words)
+    changes, every = _table(history.changes(), words), history.series()
     changed = dict.fromkeys((STEP, *(change.metric for change in history.found)))
     for name in [name for name in changed if name in history.fitted][:_MOST_FIGURES]:
         chart = history.chart(name)
         says = "Each run, the level of its time, and the band in which 95 of 100 runs of the level lie."
-        series = Summary.whole(history.series().definition, [row for row in history.series() if _is_of(row, name)])
+        series = Summary.whole(every.definition, [row for row in every if row[:2] == names_of(name)])
         table = _table(series, words)
         yield Figure(f"series-{name}", chart, draw(chart), says, table, f"session.plot({name!r})")
     yield changes
-
-
-def _is_of(row: tuple[object, ...], metric: str) -> bool:
-    return (f"{row[0]}:{row[1]}" if row[1] is not None else row[0]) == metric
 
 
 def _table(table: Summary, words: str) -> Table:

@@ -102,7 +102,6 @@ class Changed:
         "Take away the time beyond the usual of straggler, rank:6, host:NAME, link:0-3 or step:7; or all time of "
         "call:REGEX with its waits for the GPU, or of the longest gap of the host, gap:1.",
         "KIND:NAME",
-        several=True,
         complete=partial(_kinds, "without"),
     )
     scale: tuple[str, ...] = plain(
@@ -110,14 +109,12 @@ class Changed:
         "Times are multiplied: kernel:REGEX=0.7, call:REGEX=0 (but for its waits), collective:all-reduce=0.8, "
         "link:0-3=0.5, rank:6=0.9, launch=0.5, compute=0.9, copies=0, host=0.5.",
         "KIND[:NAME]=FACTOR",
-        several=True,
         complete=partial(_kinds, "scale"),
     )
     overlap: tuple[str, ...] = plain(
         (),
         "comm, comm:RANKS or copies: they hold up only the work that needs all of them.",
         "KIND",
-        several=True,
         complete=partial(_kinds, "overlap"),
     )
     format: str = tables.format_option("Format:", tables.TEXT_OR_JSON.keys)

@@ -19,7 +19,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TextIO
+from typing import TYPE_CHECKING, Any, ClassVar, TextIO
 
 import typer
 from typer._click.exceptions import NoSuchOption
@@ -319,16 +319,11 @@ def is_verbose(words: Sequence[str]) -> bool:
     return "--verbose" in options or "-v" in options
 
 
-class _Writes(Protocol):
-    def write(self, text: str, /) -> int: ...
-    def flush(self) -> None: ...
-
-
-_pages: list[_Writes] = []
+_pages: list[VisibleStream] = []
 
 
 @contextlib.contextmanager
-def notes_on(page: _Writes) -> Iterator[None]:
+def notes_on(page: VisibleStream) -> Iterator[None]:
     """Write notes to a page on stdout for the duration of a block, if stderr is a terminal, too."""
     _pages.append(page)
     try:
@@ -343,7 +338,7 @@ def note(message: str) -> None:
     Where nobody reads stderr any more the line is dropped; the command goes on, with the same exit code.
     """
     clear_bars()
-    out: _Writes = _pages[-1] if _pages and sys.stderr.isatty() else VisibleStream(sys.stderr)
+    out = _pages[-1] if _pages and sys.stderr.isatty() else VisibleStream(sys.stderr)
     try:
         out.write(f"rocpd: {visible(message)}\n")
         out.flush()

@@ -35,7 +35,6 @@ class ImportOptions:
         (),
         "PyTorch's trace of a process that rocprofv3 recorded, too: its operators are added to a copy; repeatable.",
         "TRACE",
-        several=True,
     )
     jobs: int | None = declare(
         None, "Files read at a time; without it one per core.", "N", ("-j", "--jobs"), Heading.EXECUTION, least=1

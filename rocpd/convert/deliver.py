@@ -9,7 +9,7 @@ import contextlib
 import dataclasses
 import itertools
 import re
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import partial
 from pathlib import Path, PurePath
 from typing import BinaryIO, TypeAlias, cast
@@ -275,21 +275,14 @@ def concatenate(
         parts = stack.enter_context(rank_parts(work, session, outputs, options, progress))
         for output, temporary, path in zip(outputs, temporaries, paths, strict=True):
             with as_output_error(path), temporary.open("wb") as out:
-                of_output = list(_fill(out, frame, options, itertools.islice(parts, len(output.ranks))))
+                of_output: list[Answer] = []
+                for part, answer in itertools.islice(parts, len(output.ranks)):
+                    out.write(packed(frame.between if of_output else frame.head, options))
+                    append(part.path, out)
+                    of_output.append(answer)
                 out.write(packed(last(of_output) + frame.tail, options))
             answers += of_output
     return paths, answers
-
-
-def _fill(
-    out: BinaryIO, frame: Frame, options: ConvertOptions, parts: Iterable[tuple[RankPart, Answer]]
-) -> Iterator[Answer]:
-    out.write(packed(frame.head, options))
-    for number, (part, answer) in enumerate(parts):
-        if number:
-            out.write(packed(frame.between, options))
-        append(part.path, out)
-        yield answer
 
 
 def append(path: Path, out: BinaryIO) -> None:

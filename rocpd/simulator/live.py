@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from rocpd.base import Progress, UsageError, frozen
+from rocpd.base import Progress, UsageError, by_key, frozen
 from rocpd.base.evidence import remember
 from rocpd.base.identity import blake2b
 from rocpd.base.output import as_output_error, complete_or_nothing
@@ -157,7 +157,7 @@ def _waiting(halt: Halt, operation: MadeExchange, waits: Sequence[int]) -> Halt:
     device = min(halt.device, operation.started)
     begins = next((start for start in waits if start >= operation.called), NEVER)
     host = min(halt.host, max(begins + 1, operation.called + 1))
-    return Halt(host, device, halt.rows, halt.dies, halt.instead)
+    return replace(halt, host=host, device=device)
 
 
 TICK = 0.25
@@ -434,12 +434,9 @@ def _put_in_order(connection: apsw.Connection, suffix: str) -> None:
 
 def _tables(connection: apsw.Connection, suffix: str) -> dict[str, list[str]]:
     """Return the columns of the tables of a rank, by their base names."""
-    names = [n for (n,) in connection.execute("SELECT name FROM main.sqlite_master WHERE type = 'table'")]
-    of_rank = [n for n in names if n.endswith(suffix)]
-    return {
-        n.removesuffix(suffix): [c for (c,) in connection.execute("SELECT name FROM pragma_table_info(?)", (n,))]
-        for n in of_rank
-    }
+    select = "SELECT T.name, C.name FROM main.sqlite_master T JOIN pragma_table_info(T.name) C WHERE T.type = 'table'"
+    rows: Any = connection.execute(select)
+    return {name.removesuffix(suffix): columns for name, columns in by_key(rows).items() if name.endswith(suffix)}
 
 
 def _empty(path: Path, suffix: str) -> None:

@@ -66,8 +66,7 @@ class Definitions:
 
     def process(self, trace: RankTrace) -> int:
         """Return a new location group for a rank, below its node."""
-        kind = otf2.PROCESS
-        self._groups.append((self.string(trace.rank.label), self._host(trace.rank), kind, otf2.NONE))
+        self._groups.append((self.string(trace.rank.label), self._host(trace.rank), otf2.PROCESS, otf2.NONE))
         return len(self._groups) - 1
 
     def accelerator(self, trace: RankTrace, agent: int, process: int) -> int:
@@ -178,10 +177,11 @@ _NS_PER_S = 1_000_000_000
 
 @contextlib.contextmanager
 def _as_output_error() -> Iterator[None]:
+    """Turn a refusal into the error of an output without a name yet; the library passes on no message of the system."""
     try:
         yield
     except otf2.RefusedError as error:
-        raise _refused(error) from error
+        raise WriteError.of(OSError(errno.EIO, f"{error}, says OTF2; is the disk full?")) from error
 
 
 class Archive:
@@ -337,8 +337,3 @@ class Archive:
             value[0] = number
             wrong |= write(writer, None, time, definition, 1, kind, value)
         otf2.check(wrong)
-
-
-def _refused(reason: object) -> WriteError:
-    """Return the error of an output that has no name yet; the library does not pass on the system's message."""
-    return WriteError.of(OSError(errno.EIO, f"{reason}, says OTF2; is the disk full?"))

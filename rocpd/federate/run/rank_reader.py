@@ -256,25 +256,7 @@ DoTasks: TypeAlias = Callable[[Sequence[RankTask[Answer]]], Generator[Answer, No
 
 
 class _NotKeptError(BaseException):
-    """Work needs a fact or rows that are not kept; a BaseException, so that no work catches it as its own error."""
-
-
-@frozen
-class _KeptAlone:
-    """The kept facts of a rank, for work that may not derive any."""
-
-    facts: FactsOfRank
-
-    def known(self, fact: Fact) -> Any:
-        if (value := self.facts.known(fact)) is None:
-            raise _NotKeptError
-        return value
-
-    def derived(self, fact: Fact, value: object) -> None:
-        self.facts.derived(fact, value)
-
-    def keep(self) -> None:
-        self.facts.keep()
+    """Work needs rows, as a fact is not kept; a BaseException, so that no work catches it as its own error."""
 
 
 def _lend_nothing() -> AbstractContextManager[ShareDatabase]:
@@ -291,7 +273,7 @@ def with_kept(tasks: Sequence[RankTask[Answer]], do: DoTasks[Answer]) -> Generat
         if (facts := task.facts.of(task.rank) if task.facts else None) is None:
             break
         try:
-            answer = task.work(RankReader(task.rank, task.tables, _lend_nothing, {}, _KeptAlone(facts)))
+            answer = task.work(RankReader(task.rank, task.tables, _lend_nothing, {}, facts))
         except _NotKeptError:
             break
         facts.keep()

@@ -219,20 +219,19 @@ def _undone_on_error(folder: Path) -> Iterator[list[tuple[Path, Path]]]:
 
 def _move(path: Path, target: Path, moves: list[tuple[Path, Path]]) -> None:
     """Rename; between file systems copy, compare the sizes, and only then delete."""
-    try:
+    with contextlib.suppress(OSError):
         path.rename(target)
-    except OSError:
-        try:
-            shutil.copy2(path, target)
-            if target.stat().st_size != path.stat().st_size:
-                raise OutputError(f"{target}: the copy is not as large as {path}")
-        except BaseException:
-            target.unlink(missing_ok=True)
-            raise
         moves.append((path, target))
-        path.unlink()
         return
+    try:
+        shutil.copy2(path, target)
+        if target.stat().st_size != path.stat().st_size:
+            raise OutputError(f"{target}: the copy is not as large as {path}")
+    except BaseException:
+        target.unlink(missing_ok=True)
+        raise
     moves.append((path, target))
+    path.unlink()
 
 
 def _beside(path: Path, ending: str) -> Path:

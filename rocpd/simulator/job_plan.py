@@ -504,15 +504,10 @@ def _steps(options: JobOptions, role: Role) -> int:
 def _programs(profile: str, layout: Layout, planting: Planting, steps: int) -> list[RoundProgram]:
     """Return the program of each round."""
     roles = tuple(Role(profile, layout, stage, planting) for stage in range(layout.pp))
-    special, plain = (_step_program(roles, kind) for kind in (True, False))
+    special, plain = (RoundProgram([workload.step(role, kind) for role in roles], layout) for kind in (True, False))
     middle = [plain if step % SPECIAL_EVERY else special for step in range(steps)]
     first, last = (RoundProgram([part(role) for role in roles], layout) for part in (workload.setup, workload.teardown))
     return [first, *middle, last]
-
-
-@functools.lru_cache(16)
-def _step_program(roles: tuple[Role, ...], special: bool) -> RoundProgram:
-    return RoundProgram([workload.step(role, special) for role in roles], roles[0].layout)
 
 
 def _with_steps(node: int, clock: NodeClock, facts: tuple[PlantedFact, ...], times: Timing) -> NodeClock:

@@ -16,6 +16,7 @@ from typer._click.shell_completion import CompletionItem, add_completion_class
 from typer._completion_classes import BashComplete
 
 from rocpd.base import RocpdError
+from rocpd.cli.diagnostics import size_of
 
 if TYPE_CHECKING:
     from rocpd.cli.commands import Commands
@@ -64,8 +65,7 @@ def steps(words: Sequence[str]) -> list[str]:
 
 
 def _markers(session: Session) -> list[str]:
-    size = sum(path.stat().st_size for path in {rank.opening.path for rank in session.ranks})
-    return [name for (name,) in session.execute(_MARKERS) if name] if size < _LARGEST else []
+    return [name for (name,) in session.execute(_MARKERS) if name] if size_of(session) < _LARGEST else []
 
 
 def _ask(words: Sequence[str], question: Callable[[Session], list[str]]) -> list[str]:

@@ -120,7 +120,7 @@ def form_and_path(name: str, output: OutputOptions, forms: Mapping[str, str]) ->
         output: the place of the text.
         forms: name -> ending of its files.
 
-        Raises:
+    Raises:
         UsageError: the form is unknown.
     """
     form = name.lower() or format_by_ending(output.name, {ending: known for known, ending in forms.items()})

@@ -28,7 +28,7 @@ from typing import Any, TypeAlias
 
 from rocpd.base import InputError, OutputError, Progress, UsageError, frozen
 from rocpd.base.output import folder_complete_or_nothing
-from rocpd.base.sqlite import apsw, writing
+from rocpd.base.sqlite import READWRITE, apsw, writing
 from rocpd.base.texts import json_object
 from rocpd.federate.federation import Federation
 from rocpd.federate.open.identify import Rank
@@ -637,8 +637,7 @@ def _copy(
     session: Federation, identity: NewIdentity, redactor: Redactor, numbers: Numbers, path: Path | None
 ) -> Counts:
     rank = identity.old
-    flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
-    connection = apsw.Connection(str(path or ":memory:"), flags)
+    connection = apsw.Connection(str(path or ":memory:"), READWRITE)
     try:
         with as_input_error(rank.opening.path), writing(connection):
             connection.pragma("synchronous", 0)

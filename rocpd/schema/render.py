@@ -456,8 +456,6 @@ def keyed_text(name: str, tables: RankTables, sql: str) -> str:
     """Return the SELECT that defines a keyed or look-up view over a rank, with the columns that `sql` names."""
     kind, _, rest = name.partition("__")
     base, _, column = rest.partition("__")
-    if base not in load.VIEWS:
-        raise ValueError(name)
     return _keyed(base, tables, sql) if kind == "keyed" else _values(base, column, tables)
 
 

@@ -33,8 +33,6 @@ def spread(tracks: Tracks, track: Ints, start: Ints, end: Ints) -> Ints:
         if np.all(s[1:] >= np.maximum.accumulate(e)[:-1]) or (nests and _nests(s[s < e], e[s < e])):
             continue
         lanes = _nested(s.tolist(), e.tolist()) if nests else _flat(s.tolist(), e.tolist())
-        if max(lanes) == 0:
-            continue
         if result is track:
             result = track.copy()
         numbers = np.array([tracks.lane(index, lane) for lane in range(max(lanes) + 1)], np.int64)

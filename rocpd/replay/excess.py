@@ -360,7 +360,7 @@ def _excess(job: JobGraph, steps: Ints, *, are_pieces: bool) -> Excess:
 class _UnitsOfRank(NamedTuple):
     """The units of a rank, or of several: kind of host work or 0, name, times in a step, and place among these times.
 
-    Operations of the second agent of a rank have names of their own, and so on.
+    What the second agent of a rank does, and the thread that drives it alone, has names of its own, and so on.
 
     Then their usual times [ns], their numbers of points, and the number of the first point of each.
     """
@@ -398,8 +398,9 @@ def _of_rank(job: JobGraph, rank: int, steps: Ints, uneven: Ints | None) -> tupl
     host, name, step = (points.part[rows] < 0).astype(np.int64), points.name[rows], points.step[rows]
     host[points.kind[rows] == Point.STEP] = _AT_STEPS
     if agents := job.agents.get(rank):
-        agent = per_id(points.lane[rows], lambda lane: agents.get(lane, 0))
-        name = name + len(job.names) * np.where(host > 0, 0, agent)
+        lane = points.lane[rows].astype(np.int64)
+        agent = per_id(np.where(host > 0, -1 - lane, lane), lambda lane: agents.get(lane, 0))
+        name = name + len(job.names) * agent
     key = numbered(host, name)
     often = _often(key, len(steps))
     if uneven is not None:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Any, NamedTuple
@@ -30,8 +30,9 @@ from rocpd.facts.agent_time import PAUSE, History, read_history
 from rocpd.facts.columns import EqualColumns, distinct, first_of, grouped, nth_of, numbered
 from rocpd.facts.operations import OperationNames, Ops, kinds_of, read_ops
 from rocpd.facts.rank import RankReading
-from rocpd.facts.regions import HostCall, read_ranges, read_steps
-from rocpd.facts.timeline import COMMUNICATION, COMPUTE, Course, outermost
+from rocpd.facts.regions import HostCall
+from rocpd.facts.timeline import COMMUNICATION, COMPUTE, outermost
+from rocpd.replay.marked import BEGINS, ENDS, StepEdge, StepMarks
 from rocpd.replay.points import (
     NO_EDGES,
     Edge,
@@ -102,7 +103,7 @@ def _read_graph(whole: RankReading, categories: Categories, step: re.Pattern[str
     ops = read_ops(whole, operations, stacks=True)
     history = read_history(whole)
     kinds = kinds_of(ops, categories, operations)
-    steps = _marked_steps(whole, step)
+    steps = StepMarks.read(whole, step)
     return PackedGraph.of(_Drawing(ops, kinds, operations.full, history, steps).graph())
 
 
@@ -153,29 +154,6 @@ class _Waits(NamedTuple):
     usual: int
 
 
-class _Edge(NamedTuple):
-    """The time at which a step begins or ends [ns], and the thread of its marker."""
-
-    time: int
-    thread: int
-
-
-_Steps = Mapping[int, tuple[_Edge, _Edge]]
-
-
-def _marked_steps(whole: RankReading, step: re.Pattern[str]) -> dict[int, tuple[_Edge, _Edge]]:
-    """Return number of a step -> its begin and end; if several threads mark a step, from the first to the last one."""
-    ranges = read_ranges(whole.reader).every
-    steps: dict[int, tuple[_Edge, _Edge]] = {}
-    for row, number in read_steps(whole.reader, step):
-        if number is not None:
-            _, start, end, thread = ranges[row]
-            edges = (_Edge(start, NULL if thread is None else thread), _Edge(end, NULL if thread is None else thread))
-            known = steps.get(number, edges)
-            steps[number] = min(known[0], edges[0]), max(known[1], edges[1])
-    return steps
-
-
 @frozen
 class _Host(EqualColumns):
     """Points of the host, thread by thread, in order of time; all columns are equally long.
@@ -185,7 +163,7 @@ class _Host(EqualColumns):
         name: number of the name of the call that ends at it; `NULL`: none.
         since: it does not wait for operations launched from then on [ns]; `NULL`: it waits for no operation.
         call: row of the region that launches at it; -1: none.
-        is_step: whether a step begins or ends at it.
+        is_step: `BEGINS` or `ENDS` if a step does at it, else 0.
         woken: whether another thread may have woken this one.
         is_call: whether the work up to it belongs to the call, not to the host before the call.
         is_pause: whether it only ends a pause before a call.
@@ -214,7 +192,7 @@ class _Drawing:
     """Draws the graph of one rank. Points are numbered from 0: first those of the host, then those of operations."""
 
     def __init__(
-        self, ops: Ops, kinds: Ints, operations: Sequence[str | None], history: History, steps: _Steps
+        self, ops: Ops, kinds: Ints, operations: Sequence[str | None], history: History, steps: StepMarks
     ) -> None:
         regions, self.names = history.regions, history.names.texts
         self.ops, self.kinds, self.regions, self.calls, self.steps = ops, kinds, regions, history.calls, steps
@@ -224,13 +202,12 @@ class _Drawing:
         self.named_before, self.before_calls = len(operations), len(calls)
         self.call = launching_regions(regions.stack, regions.start, regions.end, ops.stack)
         self.launched = self._launched()
-        at = Course.of(*_course(steps), NULL)
-        self.step = at.at(self.launched)
+        self.step = self.steps.at(np.append(regions.thread, NULL)[self.call], self.launched)
         self.host = self._host()
         self.host = self.host.take(np.flatnonzero(~self._is_needless()))
         # Time between steps belongs to the step that it delays; all other time to the step that it lies in.
-        begins = (self.host.is_step - self._ends_of(self.host)) | self.host.begins
-        self.host_step = at.at(self.host.time - 1 + begins)
+        begins = (self.host.is_step == BEGINS) | self.host.begins
+        self.host_step = self.steps.at(self.host.thread, self.host.time - 1 + begins)
         self.edges: list[Edges] = []
         self.contradicted = 0
         self.waits: set[WaitPlace] = set()
@@ -314,15 +291,16 @@ class _Drawing:
         return place[at[some]], np.array(numbers, np.int64), tuple(INSIDE + text for text in texts)
 
     def _agents(self) -> dict[int, int]:
-        """Return stream -> place of its agent among those that compute; empty for one agent, or streams of several."""
+        """Return the agents of streams and threads, as `RankGraph.agents`."""
         computes = self.kinds == COMPUTE
         stream, agent = (column[computes] for column in (self.ops.stream, self.ops.agent))
         agents = distinct(agent).tolist()
         if len(agents) < 2:
             return {}
-        pairs = set(zip(stream.tolist(), agent.tolist(), strict=True))
-        of_stream = by_key(pairs)
-        return {stream: agents.index(each[0]) for stream, each in sorted(of_stream.items()) if len(each) == 1}
+        thread = np.append(self.regions.thread, NULL)[self.call[computes]]
+        lane = -1 - np.searchsorted(distinct(self.host.thread), thread)
+        pairs = {*zip(stream.tolist(), agent.tolist(), strict=True), *zip(lane.tolist(), agent.tolist(), strict=True)}
+        return {lane: agents.index(each[0]) for lane, each in sorted(by_key(pairs).items()) if len(each) == 1}
 
     def _possible(self, place: Ints) -> PossibleWaits | None:
         """Return the edges that may exist, between points by their final numbers."""
@@ -339,7 +317,7 @@ class _Drawing:
         """Return the number of the name of each piece of host work: the call that it is, or the call after it."""
         host = self.host
         names = host.name + self.named_before + np.where(host.is_call, 0, self.before_calls)
-        at_step = len(self.texts) - len(_AT_STEPS) + self._ends_of(self.host)
+        at_step = len(self.texts) - len(_AT_STEPS) + (host.is_step == ENDS)
         return np.where(host.is_step, at_step, np.where(host.name == NULL, NULL, names))
 
     def _is_needless(self) -> Flags:
@@ -353,17 +331,11 @@ class _Drawing:
             needless &= self._woken(self._pauses()[1]) < 0
         return needless
 
-    def _ends_of(self, host: _Host) -> Ints:
-        """Return 1 for points of the host at which a step ends, else 0."""
-        times, ends, rows = {end.time for _, end in self.steps.values()}, host.is_step * 0, host.is_step.nonzero()[0]
-        ends[rows] = [time in times for time in host.time[rows].tolist()]
-        return ends
-
     def _step_points(self) -> dict[int, tuple[int, int]]:
         rows = self.host.is_step.nonzero()[0]
         places = zip(self.host.time[rows].tolist(), self.host.thread[rows].tolist(), rows.tolist(), strict=True)
-        at = {_Edge(time, thread): row for time, thread, row in places}
-        return {number: (at[start], at[end]) for number, (start, end) in self.steps.items()}
+        at = {StepEdge(time, thread): row for time, thread, row in places}
+        return {number: (at[start], at[end]) for number, (start, end) in self.steps.every.items()}
 
     def _edge(self, source: Ints, target: Ints, lag: Ints, kind: Edge) -> None:
         self.edges.append(Edges.of(kind, source, target, lag))
@@ -390,7 +362,7 @@ class _Drawing:
         parts += self._step_rows()
         host = _Host.joined(parts)
         # Within one ns, as by clocks of µs: a call ends, a step ends; a step begins, then a call, which launches.
-        then = host.is_step - self._ends_of(host), host.call >= 0, host.is_step, host.begins, -host.is_call
+        then = host.is_step == BEGINS, host.call >= 0, host.is_step > 0, host.begins, -host.is_call
         return host.take(np.lexsort((*then, host.time, host.thread)))
 
     @functools.cached_property
@@ -443,12 +415,9 @@ class _Drawing:
 
     def _step_rows(self) -> list[_Host]:
         """Return the points at which steps begin and end, on the threads of their markers."""
-        if not self.steps:
-            return []
-        edges = sorted({edge for both in self.steps.values() for edge in both})
-        time, thread = np.array(edges, np.int64).T
-        marks = np.ones(len(time), np.int64)
-        return [replace(_Host.at(thread, time, marks * NULL), since=time, is_step=marks, woken=marks)]
+        time, thread, kind = self.steps.edges()
+        at = _Host.at(thread, time, np.full(len(time), NULL))
+        return [replace(at, since=time, is_step=kind, woken=np.minimum(kind, 1))]
 
     def _threads(self, ends: Ints) -> Ints:
         """Add the edges of the host; return the work of its points [ns]."""
@@ -509,8 +478,8 @@ class _Drawing:
         paused = (host.woken & (other >= 0) & (gap >= PAUSE)).nonzero()[0]
         ago = host.time[paused] - host.time[other[paused]]
         soon = (ago <= _WOKEN) | (ago <= gap[paused] // _MUCH_LONGER)
-        for _, rows in grouped([host.thread[paused], host.name[paused], self._ends_of(self.host)[paused]]):
-            if soon[rows].mean() >= _NEARLY and len(rows) * 2 >= len(self.steps):
+        for _, rows in grouped([host.thread[paused], host.name[paused], (host.is_step == ENDS)[paused]]):
+            if soon[rows].mean() >= _NEARLY and len(rows) * 2 >= len(self.steps.every):
                 woken[paused[rows[soon[rows]]]] = other[paused[rows[soon[rows]]]]
         return woken
 
@@ -759,16 +728,6 @@ def _first_at(times: tuple[Ints, Ints], asked: tuple[Ints, Ints]) -> Ints:
     place = np.empty(len(order), np.int64)
     place[order] = np.cumsum(order < len(times[0]))
     return place[len(times[0]) :]
-
-
-def _course(steps: _Steps) -> tuple[Ints, Ints]:
-    """Return the times at which steps begin or end [ns], and the step from each on; `NULL` between steps."""
-    changes = sorted(
-        [(start.time, 1, number) for number, (start, _) in steps.items()]
-        + [(end.time, 0, NULL) for _, end in steps.values()]
-    )
-    columns = np.array([(time, number) for time, _, number in changes], np.int64).reshape(-1, 2)
-    return columns[:, 0], columns[:, 1]
 
 
 def _nth_in_step(key: tuple[Ints, Ints], step: Ints, time: Ints) -> Ints:

@@ -107,7 +107,7 @@ class JobGraph:
         contradicted: number of waits that follow from the order of a stream or a launch, but were not kept.
         clocks_ns: how far times of different clocks are likely to be apart for no reason.
         hidden: edges that never bind in the recording, but might with other times.
-        agents: rank -> stream -> place of its agent within the rank, from 0; empty for ranks with one agent.
+        agents: rank -> stream or thread -> place of its agent, as `RankGraph.agents`.
         moved: rank -> the offset added to its times on the line of its clock [ns].
     """
 

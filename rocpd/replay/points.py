@@ -375,7 +375,8 @@ class RankGraph:
         possible: edges of places that may wait, but never show it.
         hidden: edges from communication to the next operation of each other stream, which never starts before it ends,
             though nothing shows that it waits: with other times it might.
-        agents: stream -> place of its agent within the rank, from 0; empty for a rank with one agent.
+        agents: stream -> place of its agent within the rank, from 0; also -1 - lane of each thread that computes on one
+            agent alone; empty for a rank with one agent.
         marked: points that end host work around a marker without calls, and the number of the marker's name for each.
     """
 

@@ -7,12 +7,13 @@ from __future__ import annotations
 import contextlib
 import json
 import sqlite3
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any
 
-from tests.blame.generator import STREAMS, Call, Job, Rank
+from tests.blame.generator import Call, Job, Rank
 
 _TABLES = Path(__file__).parents[2] / "rocpd" / "schema" / "sql" / "tables"
 _OPTIONAL = {"basic_block", "disassembly_data", "gpu_pc_sample", "memory_access", "memory_message", "memory_page"}
@@ -27,7 +28,9 @@ _HOUR = 3_600 * 10**9
 def write(job: Job, folder: Path) -> tuple[Path, ...]:
     """Write the files of a job; return them by rank."""
     folder.mkdir(parents=True, exist_ok=True)
-    return tuple(_File(job, rank).write(folder / f"rank{rank.number}.db") for rank in job.ranks)
+    gpus = job.shape.gpus
+    threads = [job.ranks[first : first + gpus] for first in range(0, job.shape.ranks, gpus)]
+    return tuple(_File(job, number, each).write(folder / f"rank{number}.db") for number, each in enumerate(threads))
 
 
 def clock(job: Job, node: int, time: int) -> int:
@@ -57,16 +60,14 @@ def _suffix_of(guid: str) -> str:
 
 
 class _File:
-    """The rows of one rank."""
+    """The rows of one process."""
 
-    def __init__(self, job: Job, rank: Rank) -> None:
-        self._job, self._rank, self._node = job, rank, job.shape.node(rank.number)
-        self._guid = f"{job.shape.seed:08x}-{rank.number:04x}-7a00-8b00-{1 + self._node:012x}"
+    def __init__(self, job: Job, number: int, threads: Sequence[Rank]) -> None:
+        self._job, self._number, self._threads, self._node = job, number, threads, job.shape.node(threads[0].number)
+        self._guid = f"{job.shape.seed:08x}-{number:04x}-7a00-8b00-{1 + self._node:012x}"
         self._suffix = _suffix_of(self._guid)
-        self._nid, self._pid = 100 + self._node, 300 + rank.number
-        self._gpu = 1 + job.shape.on_node(self._node).index(rank.number)
+        self._nid, self._pid = 100 + self._node, 300 + number
         self._place = {"nid": self._nid, "pid": self._pid}
-        self._thread = {**self._place, "tid": self._pid}
         self._clock = _clock(job.shape.seed, self._node)
         self._numbers: dict[tuple[str, str], int] = {}
         self._rows: dict[str, list[dict[str, Any]]] = {}
@@ -74,18 +75,8 @@ class _File:
     def write(self, path: Path) -> Path:
         """Write the file."""
         self._who()
-        for call in self._rank.calls:
-            if self._is_recorded(call):
-                self._call(call)
-        for operation in self._rank.operations:
-            event = self._event("KERNEL_DISPATCH", operation.stack)
-            self._add("kernel_dispatch", {
-                **self._thread, "agent_id": self._gpu, "kernel_id": self._kernel(operation.name),
-                "dispatch_id": len(self._rows.get("kernel_dispatch", ())) + 1, "queue_id": operation.stream,
-                "stream_id": operation.stream, "start": self._shown(operation.start),
-                "end": self._shown(operation.end), "private_segment_size": 0, "group_segment_size": 0, **_SIZES,
-                "region_name_id": self._string(""), "event_id": event,
-            })  # fmt: skip
+        for thread in self._threads:
+            self._rows_of(thread)
         content = _empty_file().replace(_suffix_of(_GUID).encode(), self._suffix.encode())
         path.write_bytes(content.replace(_GUID.encode(), self._guid.encode()))
         connection = sqlite3.connect(path)
@@ -98,6 +89,27 @@ class _File:
         connection.close()
         return path
 
+    def _rows_of(self, rank: Rank) -> None:
+        """Add what a thread does, and its GPU."""
+        for call in rank.calls:
+            if self._is_recorded(call):
+                self._call(call, rank)
+        for operation in rank.operations:
+            event = self._event("KERNEL_DISPATCH", operation.stack)
+            self._add("kernel_dispatch", {
+                **self._thread(rank), "agent_id": self._gpu(rank), "kernel_id": self._kernel(operation.name),
+                "dispatch_id": len(self._rows.get("kernel_dispatch", ())) + 1, "queue_id": operation.stream,
+                "stream_id": operation.stream, "start": self._shown(operation.start),
+                "end": self._shown(operation.end), "private_segment_size": 0, "group_segment_size": 0, **_SIZES,
+                "region_name_id": self._string(""), "event_id": event,
+            })  # fmt: skip
+
+    def _thread(self, rank: Rank) -> dict[str, int]:
+        return {**self._place, "tid": self._pid + 100_000 * rank.thread}
+
+    def _gpu(self, rank: Rank) -> int:
+        return 1 + self._job.shape.on_node(self._node).index(rank.number)
+
     def _who(self) -> None:
         """Say what the file is, and who wrote it."""
         said = {"schema_version": "3.0.3", "uuid": self._suffix, "guid": self._guid}
@@ -106,20 +118,24 @@ class _File:
         host = {"hostname": f"node{self._node}", "machine_id": f"machine-{self._node}", "hash": 7_000 + self._node}
         self._add("info_node", {"id": self._nid, **host})
         end = self._shown(self._job.ends[-1] + _AFTER)
-        ranks, number = self._job.shape.ranks, self._rank.number
+        ranks, number = self._job.shape.ranks // self._job.shape.gpus, self._number
         environment = json.dumps({"RANK": str(number), "WORLD_SIZE": str(ranks), "OMPI_COMM_WORLD_RANK": str(number)})
         life = {"init": self._shown(0), "fini": end, "start": self._shown(0), "end": end}
         process = {"ppid": 1, "pid": self._pid, **life, "command": "python3 train.py", "environment": environment}
         self._add("info_process", {"id": self._pid, "nid": self._nid, **process})
-        self._add("info_thread", {"id": self._pid, **self._place, "ppid": 1, "tid": self._pid, "name": "main"})
-        for agent, kind, name in ((0, "CPU", "EPYC"), (self._gpu, "GPU", "gfx942")):
+        for thread in self._threads:
+            tid = self._thread(thread)["tid"]
+            name = f"gpu {thread.thread}" if thread.thread else "main"
+            self._add("info_thread", {"id": tid, **self._thread(thread), "ppid": 1, "name": name})
+        gpus = [(self._gpu(thread), "GPU", "gfx942") for thread in self._threads]
+        for agent, kind, name in ((0, "CPU", "EPYC"), *gpus):
             indices = {"absolute_index": agent, "logical_index": agent, "type_index": max(0, agent - 1)}
             what = {"type": kind, **indices, "name": name, "uuid": 7_000 + agent}
             self._add("info_agent", {"id": agent, **self._place, **what})
-        for stream in (0, *STREAMS.values()):
+        for stream in (0, *(stream for thread in self._threads for stream in thread.streams.values())):
             for table in ("info_queue", "info_stream"):
                 self._add(table, {"id": stream, **self._place, "name": f"{stream}"})
-        self._add("info_code_object", {"id": 1, **self._place, "agent_id": self._gpu, "storage_type": "FILE"})
+        self._add("info_code_object", {"id": 1, **self._place, "agent_id": gpus[0][0], "storage_type": "FILE"})
         self._string("")
 
     def _shown(self, time: int) -> int:
@@ -132,13 +148,13 @@ class _File:
             return shape.rccl == "sizes" or (shape.rccl == "calls" and call.name != "ncclCommInitRank")
         return shape.events or call.name not in ("hipEventRecord", "hipStreamWaitEvent")
 
-    def _call(self, call: Call) -> None:
+    def _call(self, call: Call, rank: Rank) -> None:
         parent = call.parent if self._job.shape.rccl != "none" or call.name != "hipExtLaunchKernel" else 0
         event = self._event(
             call.category, call.stack, parent, json.dumps({"message": call.text}) if call.text else "{}"
         )
         times = {"start": self._shown(call.start), "end": self._shown(call.end)}
-        self._add("region", {**self._thread, **times, "name_id": self._string(call.name), "event_id": event})
+        self._add("region", {**self._thread(rank), **times, "name_id": self._string(call.name), "event_id": event})
         for position, (name, value) in enumerate(call.arguments.items()):
             self._add("arg", {"event_id": event, "position": position, "type": "", "name": name, "value": value})
 

@@ -26,6 +26,8 @@ SMALL, LARGE = 4 << 20, 32 << 20  # bytes of activations, of gradients
 MICRO_BATCHES = 2  # in a pipeline
 
 STREAMS = {"compute": 1, "dp": 2, "tp": 3, "pp": 4, "ep": 5}
+_OF_THREAD, _STACKS = 10, 1_000_000  # numbers of streams, and of stacks, from one thread to the next
+
 KERNELS = {
     "compute": "gemm_kernel(float const*, float const*, float*, int)",
     "optimizer": "adamw_kernel(float*, float const*, int)",
@@ -49,6 +51,7 @@ class Shape:
         host_jitter: the host comes up to so late to each step [us].
         rccl: how much of RCCL's calls is recorded: `none`, `calls`, or `sizes` with the making of communicators too.
         events: whether waits between streams are recorded.
+        gpus: of a process, which has a thread for each: neighbours among the ranks here are one rank of its files.
     """
 
     ranks: int = 8
@@ -66,6 +69,7 @@ class Shape:
     host_jitter: float = 0.0
     rccl: str = "none"
     events: bool = True
+    gpus: int = 1
     seed: int = 0
 
     @property
@@ -198,7 +202,7 @@ class Call:
 
 
 class Rank:
-    """One process: what its host does, and what its GPU does of it."""
+    """One thread, mostly that of a process: what its host does, and what its GPU does of it."""
 
     def __init__(self, number: int, job: Job) -> None:
         self.number, self._job, self._shape = number, job, job.shape
@@ -210,7 +214,9 @@ class Rank:
         self._last: dict[int, Operation] = {}  # of each stream
         self._before: dict[int, list[Operation]] = defaultdict(list)  # what the next one of a stream waits for
         self._open: list[Call] = []
-        self._stack = 0
+        self.thread = number % job.shape.gpus
+        self.streams = {kind: stream + _OF_THREAD * self.thread for kind, stream in STREAMS.items()}
+        self._stack = _STACKS * self.thread
         self._step, self._stall = -1, 0
         for n, kind in enumerate(("dp", "tp", "pp", "ep")):
             if len(self._shape.group(kind, number)) > 1:
@@ -273,7 +279,7 @@ class Rank:
         if "dp" in self.communicators:
             self._order("dp", "compute")
         self._launch("optimizer", self._shape.micros)
-        start, stream = self.now, STREAMS["compute"]
+        start, stream = self.now, self.streams["compute"]
         done = yield self._last[stream].done
         arguments = {"stream": _stream(stream)}
         self.now = max(start + SYNC, done + SYNC)
@@ -304,9 +310,9 @@ class Rank:
     def _launch(self, kind: str, micros: float) -> None:
         """Launch a kernel that computes."""
         noise = 1 + 0.002 * self._chance.gauss(0, 1)
-        stack = self._call("hipLaunchKernel", "HIP_RUNTIME_API", LAUNCH, {"stream": _stream(STREAMS["compute"])})
+        stack = self._call("hipLaunchKernel", "HIP_RUNTIME_API", LAUNCH, {"stream": _stream(self.streams["compute"])})
         factor = self._job.factors[self.number, self._step] * (1 + self._planted("compute") / 100)
-        self._enqueue(KERNELS[kind], STREAMS["compute"], stack, int(micros * 1000 * noise * factor))
+        self._enqueue(KERNELS[kind], self.streams["compute"], stack, int(micros * 1000 * noise * factor))
 
     def _exchange(self, kind: str, size: int, blocks: bool) -> None:
         """Exchange with a group after what was computed; what `blocks` is waited for by what computes next."""
@@ -341,7 +347,7 @@ class Rank:
         self, kind: str, kernel: str, calls: Sequence[tuple[str, dict[str, str]]], meeting: Meeting, waits: bool = True
     ) -> None:
         """Make RCCL's calls, the last of which launches the kernel; sends and receives come in groups."""
-        stream = STREAMS[kind]
+        stream = self.streams[kind]
         if waits:
             self._order("compute", kind)
         if kernel == "exchange":
@@ -356,12 +362,13 @@ class Rank:
 
     def _order(self, first: str, then: str) -> None:
         """Let the next operation of one stream wait for the last one of another, by an event."""
-        if STREAMS[first] not in self._last:
+        before, after = self.streams[first], self.streams[then]
+        if before not in self._last:
             return
-        event = f"{0x7F00AA000000 + 0x80 * len(self.calls):#x}"
-        for name, kind in (("hipEventRecord", first), ("hipStreamWaitEvent", then)):
-            self._call(name, "HIP_RUNTIME_API", ENQUEUE, {"event": event, "stream": _stream(STREAMS[kind])})
-        self._before[STREAMS[then]] += [self._last[STREAMS[first]], *self._before[STREAMS[first]]]
+        event = f"{0x7F00AA000000 + 0x80 * (len(self.calls) + _STACKS * self.thread):#x}"
+        for name, stream in (("hipEventRecord", before), ("hipStreamWaitEvent", after)):
+            self._call(name, "HIP_RUNTIME_API", ENQUEUE, {"event": event, "stream": _stream(stream)})
+        self._before[after] += [self._last[before], *self._before[before]]
 
     def _enqueue(self, name: str, stream: int, stack: int, ns: int = 0, meeting: Meeting | None = None) -> None:
         operation = Operation(name, stream, stack, self._step, meeting=meeting)

@@ -98,11 +98,17 @@ def _by_markers(ranks: Sequence[int], steps: Mapping[int, RankSteps], warm: froz
     keys = max((keys for kind, keys in kinds.items() if takes[kind] * 2 >= most), key=len)
     spans = np.array([[steps[rank].steps[key] for rank in ranks] for key in keys])
     start, end = spans[..., 0], spans.sum(-1)
+    known = [number for number in [first.numbers[key] for key in keys] if number is not None]
+    if len(known) == len(keys) > len(set(known)):  # several threads mark each step: it lasts until all are in the next
+        rows = by_key(zip(known, range(len(keys)), strict=True))
+        start = np.array([start[some].min(0) for some in rows.values()])
+        end = np.array([end[some].max(0) for some in rows.values()])
+        end[:-1] = np.minimum(end[:-1], start[1:])
+        known, keys = [*rows], [keys[some[0]] for some in rows.values()]
     if (start[1:] < end[:-1]).any():
         return None
-    known = tuple(number for number in [first.numbers[key] for key in keys] if number is not None)
-    is_in_order = len(known) == len(keys) and list(known) == sorted(set(known))
-    return Periods(tuple(ranks), start, end, "steps", tuple(keys), known if is_in_order else ())
+    is_in_order = len(known) == len(keys) and known == sorted(set(known))
+    return Periods(tuple(ranks), start, end, "steps", tuple(keys), tuple(known) if is_in_order else ())
 
 
 def _by_collectives(ranks: Sequence[int], groups: Sequence[Group]) -> Periods | None:

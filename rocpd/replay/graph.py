@@ -70,7 +70,7 @@ _NEARLY_ALL = 0.95  # of the operations that are queued on a stream
 _SYNCHRONISES, _COPIES = (list(HostCall).index(kind) for kind in (HostCall.SYNCHRONISE, HostCall.COPY))
 _NEVER = np.iinfo(np.int64).max
 _AHEAD = 3  # operations of a stream that may be launched between an earlier one and the point that waits for it
-_MOST_STREAMS = 12  # busiest streams of a rank that are searched for waits
+_MOST_STREAMS, _OF_GPU = 12, 4  # busiest streams of a rank that are searched for waits, and at least of each GPU
 
 
 BEFORE, INSIDE = "host work before ", "host work in "
@@ -635,7 +635,7 @@ class _Drawing:
         """
         ops, number = self.ops, numbered(self.ops.stream)
         counts, launched, last = np.bincount(number), list[Ints](), list[Ints]()
-        busiest = (-counts).argsort()[:_MOST_STREAMS]
+        busiest = (-counts).argsort()[: max(_MOST_STREAMS, _OF_GPU * len(distinct(ops.agent)))]
         for each in busiest.tolist():
             (rows,) = (number == each).nonzero()
             rows = rows[np.lexsort((ops.end[rows], self.launched[rows]))]
@@ -680,18 +680,19 @@ class _Drawing:
         source = self._sources(asked, back, starts_before)
         some, wait = source >= 0, np.where(source >= 0, asked.time - self.ops.end[source], NULL)
         is_after = wait >= 0
-        nearest = np.where(is_after, wait, _NEVER).min(axis=0)
-        started = asked.time - asked.own
-        is_open = started > _EXPLAINED
-        unexplained = np.bincount(kind[is_open], minlength=size)
-        # Two streams often end at about the same time: an operation then waits for the later end.
-        is_nearest = is_open & (nearest <= asked.soon) & ((nearest < started) | asked.late)
         place = kind + size * np.arange(len(streams))[:, None]
 
         def counted(points: Flags) -> Ints:
             return np.bincount(place[points], minlength=starts_before.size).reshape(starts_before.shape)
 
         is_kept = counted(some & ~is_after) <= _SEEN * counted(some)
+        # Of several GPUs that end together, those that points start before are not what they wait for.
+        nearest = np.where(is_after & is_kept[:, kind], wait, _NEVER).min(axis=0)
+        started = asked.time - asked.own
+        is_open = started > _EXPLAINED
+        unexplained = np.bincount(kind[is_open], minlength=size)
+        # Two streams often end at about the same time: an operation then waits for the later end.
+        is_nearest = is_open & (nearest <= asked.soon) & ((nearest < started) | asked.late)
         starts_before &= ~is_kept
         binds = is_nearest & is_after & (wait == nearest)
         times = counted(binds)

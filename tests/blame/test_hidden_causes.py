@@ -77,6 +77,32 @@ def test_ranks_that_are_slow_alike_are_one_cause(shape: Shape, plants: list[Plan
     assert advised.rank in ranks
 
 
+_OF_GPUS = (
+    Shape(nodes=2, gpus=4, rccl="sizes"),
+    Shape(tp=2, gpus=2, rccl="sizes"),
+    Shape(nodes=2, tp=4, gpus=4, rccl="sizes"),
+    Shape(ranks=16, nodes=2, tp=4, gpus=8, rccl="sizes"),
+)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(
+    ("shape", "plant"),
+    paired(_OF_GPUS, [Plant("compute", 20, (5,)), Plant("late", 500, (5,)), Plant("stall", 3000, (5,), (4, 9))]),
+)
+def test_a_process_is_blamed_for_one_of_its_gpus(shape: Shape, plant: Plant, tmp_path: Path) -> None:
+    """A thread drives each GPU and marks its steps, in which it is ahead of other threads at times."""
+    process = plant.ranks[0] // shape.gpus
+    with _opened(shape, [plant], tmp_path) as session:
+        (finding,) = (each for each in _causes(session) if each.rule == "comm.straggler")
+        answer = session.whatif(without=[f"rank:{process}"]).together
+    cost = _gain(shape, [plant], [plant])
+    assert finding.rank == process
+    assert finding.evidence["steps"] == shape.steps
+    assert finding.evidence["cost_ns"] == pytest.approx(cost, rel=ERROR)
+    assert answer.gains[0] <= cost / answer.step_ns <= answer.gains[1]
+
+
 def test_ranks_that_are_slow_for_different_reasons_hide_each_other(tmp_path: Path) -> None:
     shape, plants = Shape(ranks=16, nodes=2), [Plant("compute", 12, (1, 9)), Plant("late", 250, (3, 11))]
     said = [each for each in _said(shape, plants, tmp_path) if each.rule == "comm.straggler"]

@@ -163,12 +163,12 @@ class Blaming(StepTimes):
             yield here, np.where(removed != 0, removed, self._own_of(here) - self._stalling_of(here)) + passing
 
     def _with_cost_alone(self, cause: Cause) -> Cause:
-        """Return a cause with the time per step that the replay without it alone saves [ns]."""
-        if cause.waiting and not cause.behind and not self._late:
+        """Return a cause with the time per step that the replay without it alone saves, its stalls or not [ns]."""
+        if cause.waiting and not (cause.behind or cause.stalls or self._late):
             return replace(cause, alone=cause.cost)
         times = self.job.replay_without(self._excess_alone(cause))
         waiting = (self.waited - self._waiting(times)) / self.waited if self.waited else 0.0
-        return replace(cause, alone=self._regained(times), waiting=cause.waiting or waiting)
+        return replace(cause, alone=self._regained(times), waiting=max(cause.waiting, waiting))
 
     def _excess_alone(self, cause: Cause | Candidate) -> Ints:
         """Return the excess of the points of a cause with no other cause removed [ns]."""

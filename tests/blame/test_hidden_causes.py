@@ -152,6 +152,20 @@ def test_a_rank_that_stalls_is_named_though_it_takes_longer_for_nothing_besides(
     assert said.evidence["cost_percent"] == pytest.approx(100 * (1 - then / now), rel=ERROR)
 
 
+def test_a_rank_that_stalls_costs_what_a_replay_without_it_regains(tmp_path: Path) -> None:
+    """Its stalls are sure; the rest of what it takes longer costs as much, whether or not that is chance."""
+    options: dict[str, Any] = {"ranks": 8, "tp": 2, "steps": 6, "seed": 9124, "noise": 2, "noise_memory": 0.8}
+    job, without = (JobOptions(tmp_path, plant=plant, **options) for plant in ("throttled=37", "none"))
+    now, then = (step_of(each) for each in (job, without))
+    with rocpd.connect(simulate(job)) as session:
+        (said,) = (each for each in session.summary("overview").findings if each.rule == "comm.straggler")
+        gain = session.whatif(without=[f"rank:{said.rank}"]).together.gain
+    assert (said.rank, said.evidence["stalls"]) == (7, [2, 3, 4])
+    assert (
+        said.evidence["cost_percent"] == pytest.approx(100 * gain) == pytest.approx(100 * (1 - then / now), rel=ERROR)
+    )
+
+
 _LATE_AND_AT_TIMES = "late-node=600,intermittent=50"
 
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from rocpd.base import amount, by_key, frozen
-from rocpd.replay.causes import Blame
+from rocpd.facts.communication.collectives import listed
+from rocpd.replay.causes import Blame, Cause
 from rocpd.replay.changes import Change
 from rocpd.replay.denied import HIDDEN_HOST
 from rocpd.replay.job import WELL_MATCHED
@@ -140,9 +141,7 @@ def _lines(answer: WhatIf) -> Iterator[str]:
     if blame.denied:
         yield f"not known: {blame.denied}"
     elif blame.unseen and not blame.causes:
-        suspect = blame.suspect
-        computes = f"; rank {suspect.ranks[0]} computes {_percent(suspect.longer)} longer" if suspect else ""
-        yield f"not known: {blame.unseen}{computes if blame.unseen != HIDDEN_HOST else ''}"
+        yield f"not known: {blame.unseen}{_computes(blame.suspect) if blame.unseen != HIDDEN_HOST else ''}"
     if binds := list(_bound(together)):
         yield f"{'then it' if together.changes else 'it'} waits for {', '.join(binds)}"
     others = [each for each in answer.each if each.changes != together.changes]
@@ -162,6 +161,14 @@ def _lines(answer: WhatIf) -> Iterator[str]:
         counted += f"; from start to end of its marker a step takes {readable(answer.marked_ns, 'ns')}: the rest lies "
         counted += "between steps, or is GPU work that ends after the last one"
     yield counted + (known if answer.matched < WELL_MATCHED else "")
+
+
+def _computes(suspect: Cause | None) -> str:
+    """Return how much longer a suspect computes, in words."""
+    if suspect is None:
+        return ""
+    who = f"ranks {listed(suspect.ranks)} compute" if len(suspect.ranks) > 1 else f"rank {suspect.ranks[0]} computes"
+    return f"; {who} {_percent(suspect.longer)} longer"
 
 
 def _bound(prediction: Prediction) -> Iterator[str]:

@@ -105,7 +105,7 @@ class Blaming(StepTimes):
             self._denied(causes),
             bool((np.bincount(self.beyond.shapes) > 1).any()),
             sum(link.is_inferred for link in self.job.links),
-            hides_hosts(self.job, self._meets, self.step_ns * len(self.steps)),
+            hides_hosts(self.job, self._meets, self._unmatched, self.step_ns * len(self.steps)),
         )
 
     def _remove(self, cause: Cause) -> None:
@@ -258,15 +258,15 @@ class Blaming(StepTimes):
         return [host for host in self._of_hosts() if host.name in self._lasting_hosts]
 
     def _suspects(self, causes: Sequence[Cause]) -> tuple[Cause | None, tuple[int, ...]]:
-        """Return the rank with the largest lasting excess, and the numbers of all ranks with about as much."""
-        ranks = [self._cause(each) for each in self._of_ranks()]
-        lasting = [cause for cause in ranks if cause.chance is not None and cause.chance <= LIKELY]
+        """Return the rank or host with the largest lasting excess, and the numbers of all ranks with about as much."""
+        every = map(self._cause, (*self._of_hosts(), *self._of_ranks()))
+        lasting = [cause for cause in every if cause.chance is not None and cause.chance <= LIKELY]
         worst = max(lasting, key=lambda each: each.takes[each.mainly], default=None)
         if worst is None:
             return None, ()
         least = _HALF * worst.takes[worst.mainly]
-        together = tuple(sorted(each.ranks[0] for each in lasting if each.takes[worst.mainly] >= least))
-        return replace(worst, most=self._most(worst, causes)), together
+        together = {rank for each in lasting if each.takes[worst.mainly] >= least for rank in each.ranks}
+        return replace(worst, most=self._most(worst, causes)), tuple(sorted(together))
 
     def _longest(self) -> dict[int, tuple[int, ...]]:
         """Return number of a step -> the ranks, up to half of all, whose own work takes clearly longest in it."""

@@ -182,7 +182,7 @@ class Blame:
         compared: rank -> share of its time of computing that compares with that of others.
         computes: rank -> its time of computing divided by the usual time of others for the same work.
         matched: share of the time in communication kernels whose partners are known.
-        suspect: the rank with the largest lasting excess, whatever it costs; None: no rank has one.
+        suspect: the rank or host with the largest lasting excess, whatever it costs; None: there is none.
         together: ranks with about as much excess as the suspect, itself among them: without one of them alone, the job
             would wait for the others.
         unmet: ranks that communicate but never with a known partner, although others have known partners.

@@ -93,15 +93,16 @@ def denied(
     return None
 
 
-def hides_hosts(job: JobGraph, meets: tuple[Ints, Ints], all_ns: float) -> bool:
-    """Whether a host may be late unseen: ranks wait for each other, and on some no call that launches is recorded.
+def hides_hosts(job: JobGraph, meets: tuple[Ints, Ints], alone: Ints, all_ns: float) -> bool:
+    """Whether a host may be late unseen: ranks wait, or may wait, and on some no call that launches is recorded.
 
     Args:
         job: the graph.
         meets: as for `denied`.
+        alone: numbers of the transfers whose partners are not known: they may be waits.
         all_ns: length of all steps; waits of a rank that are less than one in a hundred cost no job more [ns].
     """
     came, meet = meets
-    ranks = job.rank_of(came)
-    waits = np.bincount(ranks, job.points.time[meet] - job.points.time[came])
+    ranks = job.rank_of(np.concatenate([came, alone]))
+    waits = np.bincount(ranks, np.append(job.points.time[meet] - job.points.time[came], job.points.work[alone]))
     return bool(waits.max(initial=0) >= _REGAINED * all_ns and not set(ranks.tolist()) <= job.launching)

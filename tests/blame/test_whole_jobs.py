@@ -208,10 +208,26 @@ def test_no_partner_of_a_slow_rank_is_named_for_its_host_whose_calls_are_not_rec
 def test_the_host_of_a_slow_rank_is_no_second_reason_where_its_calls_are_not_recorded(tmp_path: Path) -> None:
     job = JobOptions(tmp_path, ranks=8, steps=16, seed=20070, plant="throttled=20,no-hip-trace")
     with rocpd.connect(simulate(job)) as session:
-        first, *_ = (each for each in session.summary("overview").findings if each.rule == "comm.straggler")
+        findings = session.summary("overview").findings
+    first, *_ = (each for each in findings if each.rule == "comm.straggler")
     assert first.rank == plan(job).facts[0].rank
     assert "computes" in first.text
     assert "host" not in first.text
+    beside = [each.text for each in findings if each.rule == "comm.suspect"]  # another one may be late, and is not seen
+    assert beside == ["a host that comes late is not seen: no calls that launch work are recorded"]
+
+
+def test_no_late_host_is_acquitted_that_unmatched_communication_may_wait_for(tmp_path: Path) -> None:
+    """All that crosses hosts is unmatched, a twentieth of the time of communication: none of its ranks stands out."""
+    every: dict[str, Any] = {"ranks": 8, "nodes": 2, "tp": 4, "steps": 10, "seed": 9050, "rccl": "calls"}
+    job, without = (JobOptions(tmp_path, **every, start_spread=1, plant=plant) for plant in ("late-node=250", "none"))
+    host, (now, then) = plan(job).facts[0].node, (step_of(each) for each in (job, without))
+    with rocpd.connect(simulate(job)) as session:
+        (finding,) = (each for each in session.summary("overview").findings if each.rule == "comm.straggler")
+    assert finding.verdict is Verdict.UNKNOWN
+    said = re.search(rf"; gpu-node-0{host} \(ranks .*\): its host takes .* not known, up to (.*?) % of a", finding.text)
+    assert said is not None
+    assert 100 * (1 - then / now) < float(said[1]) < 8
 
 
 def test_no_slow_rank_is_acquitted_that_unmatched_communication_may_wait_for(tmp_path: Path) -> None:

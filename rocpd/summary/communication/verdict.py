@@ -23,6 +23,7 @@ from rocpd.facts.short_names import kernel_name
 from rocpd.replay.causes import OF_COMPUTE, OF_COPIES, OF_HOST, OF_LINKS, PARTS, STALLS, Blame, Cause, CauseKind
 from rocpd.replay.chance import CERTAIN, LIKELY
 from rocpd.replay.changes import of_cause
+from rocpd.replay.denied import HIDDEN_HOST
 from rocpd.replay.job import WELL_MATCHED, JobGraph
 from rocpd.replay.whatif import Replays
 from rocpd.schema.rules.steps import folded
@@ -260,7 +261,7 @@ def _findings(blame: Blame, pieces: Periods, hosts: _Hosts, *, lacks_ranks: bool
     count, unit = len(pieces), pieces.unit
     if not blame.is_matched:
         text = f"stragglers: not known: only {blame.matched * 100:.0f} % of the time of communication is matched"
-        text = "; ".join(filter(None, (text, _suspected(blame, pieces))))
+        text = "; ".join(filter(None, (text, _suspected(blame, pieces, hosts))))
         yield Finding(text, RULE, Verdict.UNKNOWN, Confidence.CERTAIN)
         return
     if count < _FEW_STEPS:
@@ -272,16 +273,16 @@ def _findings(blame: Blame, pieces: Periods, hosts: _Hosts, *, lacks_ranks: bool
         yield from _accused(cause, hiding, blame, unit, hosts)
     yield from _in_turn(blame.causes, blame, unit)
     if blame.causes:
-        yield from _unnamed(blame, pieces)
+        yield from _unnamed(blame, pieces, hosts)
         return
-    limits = [*_not_compared(blame), *([_matched(blame)] if blame.matched < WELL_MATCHED else [])]
+    limits = [*_not_compared(blame), *_coverage(blame)]
     limits += [str(blame.denied)] if blame.denied else _together(blame)
     limits += ["ranks that are not among the files may be waited for"] if lacks_ranks else []
     limits += [blame.unseen] if blame.unseen else []
     limits += _stalling(blame, "step" if unit == "steps" else "piece")
     if unmet := sorted(set(blame.unmet) & set(blame.together)):
         limits.append(f"whom {_named(unmet)} communicates with is not known")
-    suspected = "" if blame.denied else _suspected(blame, pieces)
+    suspected = "" if blame.denied else _suspected(blame, pieces, hosts)
     if limits:
         rest = suspected or f"else none costs 1 % of a step, in {count} {unit}"
         text = f"stragglers: not known: {'; '.join([*limits, rest])}"
@@ -361,13 +362,16 @@ def _also(cause: Cause, blame: Blame) -> list[str]:
     return [part for part in parts if part != OF_HOST or not blame.hides_hosts]
 
 
-def _unnamed(blame: Blame, pieces: Periods) -> Iterator[Finding]:
-    """Yield the suspect beside causes if it may cost more than any of them, by waits that are not known."""
-    named = {rank for cause in blame.causes if cause.kind is CauseKind.RANK for rank in cause.ranks}
+def _unnamed(blame: Blame, pieces: Periods, hosts: _Hosts) -> Iterator[Finding]:
+    """Yield what may cost time beside the causes: the suspect, if it may cost more than any of them, and late hosts."""
+    named = {(cause.kind, rank) for cause in blame.causes for rank in cause.ranks}
     most = max(max(cause.most, cause.costs) for cause in blame.causes)
-    if (suspect := blame.suspect) and suspect.ranks[0] not in named and suspect.most > most:
-        text = f"{_suspected(blame, pieces)}: {_why_not_known(blame)}"
-        yield Finding(text, "comm.suspect", Verdict.NOTE, Confidence.CERTAIN, suspect.ranks[0])
+    if (suspect := blame.suspect) and (suspect.kind, suspect.ranks[0]) not in named and suspect.most > most:
+        text = f"{_suspected(blame, pieces, hosts)}: {_why_not_known(blame)}"
+        rank = suspect.ranks[0] if suspect.kind is CauseKind.RANK else None
+        yield Finding(text, "comm.suspect", Verdict.NOTE, Confidence.CERTAIN, rank)
+    if blame.hides_hosts:
+        yield Finding(HIDDEN_HOST, "comm.suspect", Verdict.NOTE, Confidence.CERTAIN)
 
 
 def _why_not_known(blame: Blame) -> str:
@@ -523,8 +527,8 @@ def _lasting(cause: Cause, count: int, unit: str) -> str:
     return f"it lasts: chance explains it in less than {odds} recordings"
 
 
-def _suspected(blame: Blame, pieces: Periods) -> str:
-    """Return the suspect, in words: the rank with most excess, where its cost is not known; empty: there is none.
+def _suspected(blame: Blame, pieces: Periods, hosts: _Hosts) -> str:
+    """Return the suspect, in words: who has most excess, where its cost is not known; empty: there is none.
 
     If hardly anything waits for it, even with all waits that may be, its own waits may not be recorded: no bound holds.
     """
@@ -534,7 +538,7 @@ def _suspected(blame: Blame, pieces: Periods) -> str:
     then = "" if suspect.mainly == OF_COMPUTE else ":"
     is_bounded = suspect.most > _LINKED * suspect.takes[suspect.mainly]
     most = f", up to {percent_text(suspect.most * 100 / blame.step_ns)} of a step" if is_bounded else ""
-    return f"{_named(suspect.ranks)}{then} {why}, at what cost is not known{most}"
+    return f"{_who(suspect, hosts)}{then} {why}, at what cost is not known{most}"
 
 
 def _not_compared(blame: Blame) -> Iterator[str]:
@@ -552,6 +556,13 @@ def _stalling(blame: Blame, noun: str) -> Iterator[str]:
             yield f"{_named(ranks)} {'makes' if len(ranks) == 1 else 'make'} {which} slow"
 
 
+def _coverage(blame: Blame) -> Iterator[str]:
+    """Yield how much of communication is matched, in words, if the rest may hide what the suspect costs."""
+    may_hide = blame.suspect is not None and not blame.hides_hosts and blame.suspect.most >= _MORE * blame.step_ns
+    if blame.matched < WELL_MATCHED or may_hide:
+        yield _matched(blame)
+
+
 def _matched(blame: Blame) -> str:
     return f"{blame.matched * 100:.0f} % of the time of communication is matched"
 
@@ -559,7 +570,7 @@ def _matched(blame: Blame) -> str:
 def _together(blame: Blame) -> Iterator[str]:
     """Yield the ranks that take longer together, in words, if all that differs costs much, but no rank alone."""
     is_much, lost = blame.lost_ns >= _MUCH * blame.step_ns, readable(blame.lost_ns, "ns")
-    if blame.suspect and len(blame.together) > 1 and is_much:
+    if blame.suspect and {*blame.together} > {*blame.suspect.ranks} and is_much:
         yield f"{_named(blame.together)} take longer, which together with all that differs costs {lost} of a step"
 
 

@@ -51,6 +51,7 @@ from rocpd.replay.points import (
     numbers_in_time,
     small,
 )
+from rocpd.replay.set_clocks import jumps
 from rocpd.replay.times import compiled, times_of
 from rocpd.schema.rules.kernel_categories import Categories, load
 from rocpd.schema.rules.steps import STEP_MARKER, is_step
@@ -341,6 +342,7 @@ class _Joining:
         self.moves: dict[str, int] = {}
         self.graphs: dict[int, RankGraph] = {}  # without points and edges
         self.edges: dict[int, bytes] = {}  # packed
+        self.shifts = {rank: clocks.shift(rank) for rank in graphs}
 
     def job(self, matched: MatchedChannels) -> JobGraph:
         """Return the graph of the job."""
@@ -373,12 +375,13 @@ class _Joining:
     def _moved(self) -> dict[int, int]:
         """Return rank -> the offset that lets lines that do not compare begin their steps together [ns].
 
-        Else the job would seem as long as their clocks are apart.
+        Else the job would seem as long as their clocks are apart. Jumps of clocks that were set go into `shifts`.
         """
         lines = {rank: self.clocks.line(rank) for rank in self.packed}
         if len(set(lines.values())) < 2:
             return {}
         begin = {rank: self._begin(rank) for rank, graph in self.packed.items() if graph.points}
+        self.shifts |= jumps({rank: each for rank, each in begin.items() if len(each) > 1}, lines, self._events)
         steps = [{number for number in each if number is not None} for each in begin.values() if len(each) > 1]
         first = min(set.intersection(*steps), default=None) if steps else None
         begins: dict[int, int] = {}
@@ -395,12 +398,17 @@ class _Joining:
         times = self.clocks.on_line(rank, graph.points.time[at]).tolist()
         return dict(zip([None, *graph.steps], times, strict=True))
 
+    def _events(self, rank: int) -> Ints:
+        """Return starts and ends of what a rank does [ns of its clock]."""
+        points = self.packed[rank].drawn().points
+        return np.concatenate([points.time, points.time - points.work])
+
     def _on_line(self, rank: int, packed: PackedGraph, time: Ints, moved: int) -> RankGraph:
         """Return the graph of a rank with its points in order of the line; `time` is filled with their times there.
 
         Its edges are kept packed, changed along with the points where necessary.
         """
-        graph, shift = packed.drawn(), self.clocks.shift(rank)
+        graph, shift = packed.drawn(), self.shifts[rank]
         time[:] = shift.to_line(graph.points.time) + moved
         ties = _ties(graph.points.kind)
         is_ordered = ((time[1:] > time[:-1]) | ((time[1:] == time[:-1]) & (ties[1:] >= ties[:-1]))).all()

@@ -338,3 +338,13 @@ def test_no_work_of_many_hosts_makes_a_step_slow_where_their_calls_are_not_recor
         slow = [each for each in session.summary("overview").findings if each.rule == "step.outlier"]
     assert [each.step for each in slow] == steps
     assert all(each.text.endswith("times the median of 10 steps") for each in slow)
+
+
+@pytest.mark.parametrize(("rccl", "seed"), [("calls", 9002), ("none", 9001)])
+def test_no_host_is_late_whose_clock_was_set_where_clocks_do_not_compare(rccl: str, seed: int, tmp_path: Path) -> None:
+    """The step lasts longer on one host alone, and later ones do not make up for it."""
+    every: dict[str, Any] = {"ranks": 8, "nodes": 2, "ep": 4, "rccl": rccl, "seed": seed}
+    with rocpd.connect(simulate(JobOptions(tmp_path, **every, plant="clock-step")), align="none") as session:
+        findings = session.summary("overview").findings
+    assert not [each for each in findings if each.rule == "comm.straggler" and each.verdict is Verdict.PROBLEM]
+    assert not [each.text for each in findings if "slow" in each.text and each.rule == "comm.straggler"]

@@ -29,6 +29,9 @@ _NOT_NULL = r'(?m)^(    "(?!id"|guid")\w+".*?) NOT NULL'
 # rows at once save no further time.
 _ROWS_AT_ONCE = 64
 
+_FLAGS = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_NOMUTEX
+"""One thread writes: without a lock for each value, rows take a tenth less time."""
+
 _SUFFIX = "{{uuid}}"  # in texts that are the same for all files except for the suffix of tables
 
 
@@ -72,6 +75,14 @@ def _insert_text(table_name: str, columns: tuple[str, ...], rows: int) -> str:
     return f"INSERT INTO {quote_name(table_name)} ({names}) VALUES {', '.join([row] * rows)}"
 
 
+def _row_by_row(columns: Sequence[Sequence[Any]], first: int, count: int) -> list[Any]:
+    """Return the values of `count` rows, from the row `first` on."""
+    values = [None] * (len(columns) * count)
+    for at, column in enumerate(columns):
+        values[at :: len(columns)] = column[first : first + count]
+    return values
+
+
 @functools.cache
 def _exists(since: str, version: str) -> bool:
     return not since or as_tuple(since) <= as_tuple(version)
@@ -95,13 +106,16 @@ class Writer:
         if base in OPTIONAL_TABLES and base not in self.tables:
             self.tables[base] = tuple(column.name for column in table(base).columns)
             self.connection.execute(create_table_text(base, self.suffix, self.guid, self.version))
-        names, table_name = tuple(columns), base + self.suffix
-        for first in range(0, len(columns[names[0]]), _ROWS_AT_ONCE):
-            parts = [column[first : first + _ROWS_AT_ONCE] for column in columns.values()]
-            values: list[Any] = [None] * (len(parts) * len(parts[0]))
-            for at, part in enumerate(parts):
-                values[at :: len(parts)] = part
-            self.connection.execute(_insert_text(table_name, names, len(parts[0])), values)
+        table_name, names, given = base + self.suffix, tuple(columns), tuple(columns.values())
+        count = len(given[0])
+        whole = count - count % _ROWS_AT_ONCE
+        if whole:
+            firsts = range(0, whole, _ROWS_AT_ONCE)
+            text = _insert_text(table_name, names, _ROWS_AT_ONCE)
+            self.connection.executemany(text, (_row_by_row(given, first, _ROWS_AT_ONCE) for first in firsts))
+        if whole < count:
+            text = _insert_text(table_name, names, count - whole)
+            self.connection.execute(text, _row_by_row(given, whole, count - whole))
 
     def loosen(self, base: str) -> None:
         """Replace an empty table by one that allows NULL except in id and guid, as other profilers write it."""
@@ -147,7 +161,7 @@ def create(path: str | Path, guid: str, version: str = LATEST, force: bool = Fal
         raise UsageError(f"schema version {version}: not one that can be written", f"one of {', '.join(VERSIONS)}")
     with (
         complete_or_nothing(Path(path), force) as temporary,
-        contextlib.closing(apsw.Connection(str(temporary))) as connection,
+        contextlib.closing(apsw.Connection(str(temporary), flags=_FLAGS)) as connection,
         writing(connection),
     ):
         for name, value in (("synchronous", 0), ("locking_mode", "exclusive"), ("cache_size", -65536)):

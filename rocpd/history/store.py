@@ -25,7 +25,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-import orjson
+import msgspec
 
 from rocpd.base import InputError, UsageError, attributes, few, frozen
 from rocpd.base.identity import blake2b
@@ -461,8 +461,8 @@ def _labels(path: Path) -> Mapping[str, Any]:
 def _object(line: bytes, form: str) -> Mapping[str, Any]:
     """Return the JSON object in a line, if `form` is a known one."""
     try:
-        content = orjson.loads(line)
-    except orjson.JSONDecodeError as error:
+        content = msgspec.json.decode(line)
+    except msgspec.DecodeError as error:
         why = "not of a history" if line.endswith(b"\n") else "half written"
         raise _LeftOutError(why) from error
     version = content.get(form) if isinstance(content, dict) else None

@@ -51,8 +51,8 @@ def read(source: TraceSource, target: TraceTarget) -> None:
     """
     processes: dict[int, ChromeProcess] = {}
     with source.stream() as stream:
-        for events in JsonEvents(source.path, target.lose).batches(stream):
-            for event in events:
+        for batch in JsonEvents(source.path, Event, target.lose).batches(stream):
+            for event in itertools.chain.from_iterable(batch):
                 if event.get("ph") == "M":
                     _add_names(processes, event)
     times = Counter(process.facts.get("rank") for process in processes.values())
@@ -70,7 +70,8 @@ def read(source: TraceSource, target: TraceTarget) -> None:
                 trace = ranks.enter_context(target.rank(pid if rank is None else rank, node, info))
                 rows[pid] = ChromeRows(trace, process.tracks, facts.get("agents", {}))
             stream = ranks.enter_context(source.stream())
-            for events in JsonEvents(source.path, lambda _: None, exactly=True).batches(stream):
+            for batch in JsonEvents(source.path, Event, lambda _: None, exactly=True).batches(stream):
+                events = itertools.chain.from_iterable(batch)
                 for pid, of_process in itertools.groupby(events, lambda event: event.get("pid")):
                     if pid in rows:
                         rows[pid].add(of_process)

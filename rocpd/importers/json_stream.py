@@ -1,7 +1,7 @@
 """Streams JSON of any size, so that memory stays flat. Knows no profiler.
 
 `JsonWalk` goes through a document value by value: each is parsed only on request, by Python's own parser, which can
-continue after the end of a value; orjson, which is faster, takes only whole documents. `JsonEvents` has the events
+continue after the end of a value; msgspec, which is faster, takes only whole documents. `JsonEvents` has the events
 of a trace (Chrome's "Trace Event Format", object or array form), some thousand at a time. It cuts the text between two
 events and parses each piece at once: `}, {"ph":` never occurs inside a text of JSON, so such a place is between two
 objects; and a piece that starts with an event and parses also ends with one. It reports damage, and the readable part
@@ -18,9 +18,9 @@ import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Generic, TypeVar
 
-import orjson
+import msgspec
 
 from rocpd.base import InputError
 
@@ -132,10 +132,10 @@ class JsonWalk:
 
 
 Event = dict[str, Any]
+_Event = TypeVar("_Event")
 
-_BLOCK = 1 << 20  # bytes; parsed, they take twelve times as much, and twice that while the next piece is parsed
-SMALL_BLOCK = 1 << 17
-"""Bytes of a piece that stays in the cache of a core once it is parsed."""
+_BLOCK = 1 << 20  # bytes that are read at once
+_PIECE = 1 << 17  # bytes that are parsed at once: what they become, twelve times as much, stays in the cache of a core
 _MOST_HEAD = 256 << 20
 _EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[')
 _BETWEEN = re.compile(rb'\}\s*,\s*(?=\{\s*"(?:ph|name|cat|pid|tid|ts|dur|id|args|s|bp)"\s*:)')
@@ -145,32 +145,34 @@ _TRIED = 4  # last places that are tried: objects inside events, and after all e
 _HINT = "it was damaged or is no trace; write it again, or --skip-bad"
 
 
-class JsonEvents:
+class JsonEvents(Generic[_Event]):
     """The events of one trace; the values of its other keys are known once all events are read.
 
     Args:
         path: the file, for messages.
+        kind: class of an event, whose fields take any value and have defaults, or `Event`.
         on_damage: called with the unreadable part of a damaged file, such as `event at the end, which was cut`.
         exactly: whether numbers with decimals are returned as texts, as times have more digits than a float.
-        block: size of the pieces that are read and parsed at once [bytes].
 
     Attributes:
         facts: the other keys of the object.
     """
 
     def __init__(
-        self, path: object, on_damage: Callable[[str], None], *, exactly: bool = False, block: int = _BLOCK
+        self, path: object, kind: type[_Event], on_damage: Callable[[str], None], *, exactly: bool = False
     ) -> None:
         self.facts: dict[str, Any] = {}
-        self._exactly = exactly
+        self._kind = kind
+        hook = str if exactly else None
+        self._decode_events = msgspec.json.Decoder(list[kind], float_hook=hook).decode  # type: ignore[valid-type]
+        self._decode = msgspec.json.Decoder(float_hook=hook).decode
         self._path, self._tell = path, on_damage
         self._buffer = b""
         self._read = 0
-        self._block = block
         self._is_array = self._repaired = self._has_others = False
 
-    def batches(self, stream: BinaryIO) -> Iterator[list[Event]]:
-        """Yield the events in order.
+    def batches(self, stream: BinaryIO) -> Iterator[Iterator[list[_Event]]]:
+        """Yield the events in order, those of a megabyte as a batch of pieces; a piece is parsed when it is asked for.
 
         Raises:
             InputError: it is no trace, or damaged elsewhere than at its end.
@@ -178,10 +180,10 @@ class JsonEvents:
         blocks = self._blocks(stream)
         self._read_head(blocks)
         for block in blocks:
-            yield self._objects(self._whole_events())
+            yield self._whole_events()
             self._append(block)
-        yield self._objects(self._whole_events())
-        yield self._objects(self._rest())
+        yield self._whole_events()
+        yield iter((self._events_of(self._rest()),))
         if self._has_others:
             self._tell("kind of entry in the list that is no event")
         if self._repaired:
@@ -193,9 +195,9 @@ class JsonEvents:
         while is_open:
             pieces: list[bytes] = []
             size = 0
-            while is_open and size < self._block:
+            while is_open and size < _BLOCK:
                 try:
-                    pieces.append(read(self._block - size))
+                    pieces.append(read(_BLOCK - size))
                 except (EOFError, zlib.error, gzip.BadGzipFile):
                     pieces.append(b"")  # the lack shows at the end of the text
                 size += len(pieces[-1])
@@ -220,21 +222,36 @@ class JsonEvents:
                 return
             if len(text) > _MOST_HEAD:
                 break
-            self._block = _BLOCK  # each piece of a long head costs another search
         raise InputError(f"{self._path}: holds no list of trace events", _HINT)
 
-    def _whole_events(self) -> Sequence[Any]:
-        """Take off the buffer as many events as one parse finds; none if their end is not clear yet."""
-        places = [match.start() + 1 for match in _BETWEEN.finditer(self._buffer, max(0, len(self._buffer) - _LAST))]
-        for place in places[: -_TRIED - 1 : -1]:
-            events: Sequence[Any] | None = self._parsed(b"".join((b"[", memoryview(self._buffer)[:place], b"]")))
-            if events is not None:
-                self._buffer = self._buffer[place:].lstrip()[1:]
-                return events
-        if places and len(self._buffer) > _MOST_UNPARSED:
+    def _whole_events(self) -> Iterator[list[_Event]]:
+        """Take whole events off the buffer, in pieces, as long as the end of a piece is clear."""
+        start, end, size = 0, _PIECE, len(self._buffer)
+        while start < size:
+            end = end if size - end > _PIECE else size
+            events, place = self._events_between(start, end)
+            if place > start:
+                yield events
+                start, end = place, end + _PIECE
+            elif end < size:
+                end = size  # a damaged piece is tried again with all after it, and then with the next block
+            else:
+                break
+            del events  # before the next ones are parsed: their memory is used again
+        self._buffer = self._buffer[start:]
+        if len(self._buffer) > _MOST_UNPARSED and _BETWEEN.search(self._buffer, len(self._buffer) - _LAST):
             raise self._error(0)
-        self._block = _BLOCK  # of what is damaged, or has large events, each piece costs another attempt
-        return []
+
+    def _events_between(self, start: int, end: int) -> tuple[list[_Event], int]:
+        """Return as many events of a part of the buffer as one parse finds, and the place after them."""
+        matches = list(_BETWEEN.finditer(self._buffer, max(start, end - _LAST), end))
+        for match in matches[: -_TRIED - 1 : -1]:
+            text = b"".join((b"[", memoryview(self._buffer)[start : match.start() + 1], b"]"))
+            with contextlib.suppress(ValueError):
+                return self._decode_events(text), match.end()
+            if (items := self._parsed(text)) is not None:
+                return self._events_of(items), match.end()
+        return [], start
 
     def _rest(self) -> Sequence[Any]:
         """Return the events of the last part of the text, and take the keys after them.
@@ -291,16 +308,16 @@ class JsonEvents:
     def _take_facts(self, facts: Any) -> None:
         self.facts |= {key: value for key, value in (facts or {}).items() if key != "traceEvents"}
 
-    def _objects(self, events: Sequence[Any]) -> list[Event]:
-        if set(map(type, events)) <= {dict}:
-            return list(events)
-        self._has_others = True
-        return [event for event in events if isinstance(event, dict)]
+    def _events_of(self, items: Sequence[Any]) -> list[_Event]:
+        """Return the events among parsed items."""
+        objects = [item for item in items if isinstance(item, dict)]
+        self._has_others |= len(objects) < len(items)
+        return msgspec.convert(objects, list[self._kind])  # type: ignore[name-defined]
 
     def _parsed(self, text: bytes) -> Any:
         """Return the value of a JSON text; None if it is malformed; invalid Unicode and NaN are repaired."""
         with contextlib.suppress(ValueError):
-            return json.loads(text, parse_float=str) if self._exactly else orjson.loads(text)
+            return self._decode(text)
         try:
             parsed = json.loads(text.decode("utf-8", "replace"), strict=False, parse_constant=lambda _: None)
         except (ValueError, RecursionError):

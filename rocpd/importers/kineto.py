@@ -14,24 +14,22 @@ around the launch, or to the operator where there is none.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import math
 import re
 from bisect import bisect_right
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
-from functools import lru_cache, partial
-from types import MethodType
+from functools import lru_cache
 from typing import Any, TypeAlias, TypeVar
 
-import numpy as np
-import orjson
+import msgspec
 
-from rocpd.base import Ints, by_key, frozen
+from rocpd.base import by_key, frozen
 from rocpd.importers import words
 from rocpd.importers.files import TraceSource, TraceTarget
-from rocpd.importers.json_stream import SMALL_BLOCK, Event, JsonEvents
+from rocpd.importers.json_stream import JsonEvents
 from rocpd.schema.rules.categories import GPU_ANNOTATION, GPU_WAIT, PYTHON_FUNCTION, TORCH_OPERATOR, TRACER
 from rocpd.schema.trace.events import (
     MARK,
@@ -44,6 +42,23 @@ from rocpd.schema.trace.events import (
 )
 from rocpd.schema.trace.infos import AgentInfo, KernelInfo, NodeInfo, ProcessInfo, StreamInfo
 from rocpd.schema.trace.writer import TraceWriter
+
+_ENCODED = msgspec.json.Encoder().encode
+
+
+class Event(msgspec.Struct, gc=False):
+    """What is read of an event: a third of the time of a dict."""
+
+    ph: Any = None
+    cat: Any = ""
+    name: Any = None
+    pid: Any = None
+    tid: Any = None
+    ts: Any = None
+    dur: Any = None
+    id: Any = None
+    args: Any = None
+
 
 OPERATOR, ANNOTATION = "record_param_comms", "nccl:"
 
@@ -129,7 +144,7 @@ def _of_operator(arguments: Mapping[str, Any]) -> dict[str, str]:
     """Return what the arguments of `record_param_comms` say; see `init_tensor…` in PyTorch's ParamCommsUtils."""
     facts = _function_of(str(arguments.get("Collective name", "")))
     given, taken = (_whole_number(arguments.get(f"{side} msg nelems")) for side in ("In", "Out"))
-    size, ranks = _whole_number(arguments.get("Group size")), _ranks_of(arguments.get("Process Group Ranks"))
+    size, ranks = _whole_number(arguments.get("Group size")), _ranks_of(str(arguments.get("Process Group Ranks")))
     group, number = arguments.get("Process Group Name"), _whole_number(arguments.get("Rank"))
     if group is not None:
         facts["comm"] = f"group {group}" + (f" of ranks {ranks}" if ranks else "")
@@ -175,6 +190,7 @@ def _add_count(facts: dict[str, str], given: int | None, taken: int | None, rank
         facts[argument] = str(count)
 
 
+@lru_cache(64)
 def _data_type(name: str) -> str | None:
     """Return RCCL's name of the type of a tensor, None if it is unknown.
 
@@ -188,13 +204,16 @@ def _whole_number(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
-def _ranks_of(text: Any) -> str | None:
+@lru_cache(64)
+def _ranks_of(text: str) -> str | None:
     """Return how the ranks of a group are listed; PyTorch cuts long lists."""
-    if not isinstance(text, str) or not re.search(r"\d", text):
+    if not re.search(r"\d", text):
         return None
     parts = re.findall(r"\d+|\.\.\.", text)
-    if "..." not in parts and set(np.diff([int(word) for word in parts]).tolist()) == {1}:
-        return f"{parts[0]}-{parts[-1]}"
+    if "..." not in parts and len(parts) > 1:
+        ranks = [int(word) for word in parts]
+        if ranks == list(range(ranks[0], ranks[0] + len(ranks))):
+            return f"{parts[0]}-{parts[-1]}"
     return ",".join(parts)
 
 
@@ -210,17 +229,23 @@ _FORMER = {
 }  # fmt: skip
 
 
-class _Present(dict[str, str]):
-    """Category of an event -> its present name, in small letters: PyTorch 1.8 called operators `Operator`."""
+_POINT, _OF_PROFILER = "(point)", "trace"
+"""Kinds of events that do not last, and of what the profiler says of itself."""
+
+
+class _Kinds(dict[str, str]):
+    """Category of a range -> its present name, in small letters: PyTorch 1.8 called operators `Operator`."""
 
     def __missing__(self, category: str) -> str:
-        present = self[category] = _FORMER.get(category.lower(), category.lower())
-        return present
+        kind = self[category] = _FORMER.get(category.lower(), category.lower())
+        return kind
 
-
-def _argument(event: Event, name: str) -> Any:
-    arguments = event.get("args")
-    return arguments.get(name) if isinstance(arguments, dict) else None
+    def of(self, events: Sequence[Event]) -> list[str]:
+        """Return the kind of each event."""
+        written = [event.cat for event in events]
+        if set(map(type, written)) != {str}:
+            written = [category if type(category) is str else str(category) for category in written]
+        return [self[category] if event.ph == "X" else _POINT for event, category in zip(events, written, strict=True)]
 
 
 def _is_collective(name: str, category: str) -> bool:
@@ -248,30 +273,32 @@ class KinetoSurvey:
         self.facts: dict[str, Any] = {}
         self.span: tuple[float, float] | None = None
         self.devices: tuple[set[int], set[int]] = (set(), set())
-        self._present = _Present()
+        self._kinds = _Kinds()
         self._collectives: list[Range] = []
         self._pids: Counter[Any] = Counter()
 
-    def add(self, events: Iterable[Event]) -> None:
+    def add(self, events: Sequence[Event]) -> None:
         """Look at events."""
-        ranges: dict[str, list[Event]] = defaultdict(list)
+        kinds = self._kinds.of(events)
+        for kind in dict.fromkeys(kinds):
+            of_kind = [event for event, its in zip(events, kinds, strict=True) if its is kind]
+            if kind == _POINT:
+                self._add_points(of_kind)
+            elif kind in _OPERATIONS:
+                self._add_devices(of_kind, 0, "device")
+            elif kind not in ON_GPU and kind != _OF_PROFILER and (timed := _timed(of_kind)):
+                self._add_ranges(kind, timed)
+
+    def _add_points(self, events: Iterable[Event]) -> None:
+        """Look at events that do not last."""
         for event in events:
-            phase = event.get("ph")
-            if phase == "X":
-                category = event.get("cat", "")
-                ranges[category if type(category) is str else str(category)].append(event)
-            elif phase == "M":
+            phase = event.ph
+            if phase == "M":
                 self._add_name(event)
-            elif phase == "i" and event.get("name") == "[memory]":
+            elif phase == "i" and event.name == "[memory]":
                 self._add_devices([event], 1, "Device Id")
-            elif phase in ("s", "f") and event.get("cat") == "fwdbwd" and isinstance(event.get("id"), int):
-                self.links.setdefault((event.get("tid"), event.get("ts", 0)), []).append(event["id"])
-        for written, of_category in ranges.items():
-            category = self._present[written]
-            if category in _OPERATIONS:
-                self._add_devices(of_category, 0, "device")
-            elif category not in ON_GPU and category != "trace" and (timed := _timed(of_category)):
-                self._add_ranges(category, timed)
+            elif phase in ("s", "f") and event.cat == "fwdbwd" and isinstance(event.id, int):
+                self.links.setdefault((event.tid, event.ts), []).append(event.id)
 
     @property
     def pid(self) -> int:
@@ -291,26 +318,27 @@ class KinetoSurvey:
 
     def _add_ranges(self, category: str, events: Sequence[Event]) -> None:
         """Look at ranges of the CPU, all with a time."""
-        pids = [event.get("pid") for event in events]
+        pids = [event.pid for event in events]
         self._pids.update(dict.fromkeys(pids, 0) if category == PYTHON else pids)
         first, last = self.span or (math.inf, -math.inf)
-        ends = [event["ts"] + (event.get("dur") or 0) for event in events]
-        self.span = min(first, *[event["ts"] for event in events]), max(last, *ends)
+        starts = [event.ts for event in events]
+        ends = [start + (event.dur or 0) for start, event in zip(starts, events, strict=True)]
+        self.span = min(first, *starts), max(last, *ends)
         if category in CALLS:
             for event in events:
-                arguments = event.get("args")
+                arguments = event.args
                 if isinstance(arguments, dict) and ("bytes" in arguments or "size" in arguments):
                     self._add_copy(arguments)
         elif category != PYTHON:
-            names = {name for event in events if type(name := event.get("name")) is str}
+            names = {name for event in events if type(name := event.name) is str}
             names = {name for name in names if _is_collective(name, category)}
             for event, end in zip(events, ends, strict=True) if names else ():
-                name, arguments = event.get("name"), event.get("args")
+                name, arguments = event.name, event.args
                 if type(name) is str and name in names and isinstance(arguments, dict):
-                    self._collectives.append(Range(event.get("tid"), event["ts"], end, name, arguments))
+                    self._collectives.append(Range(event.tid, event.ts, end, name, arguments))
 
     def _add_devices(self, events: Iterable[Event], whose: int, key: str) -> None:
-        devices = {its.get(key) for event in events if isinstance(its := event.get("args"), dict)}
+        devices = {its.get(key) for event in events if isinstance(its := event.args, dict)}
         self.devices[whose].update(each for each in devices if isinstance(each, int) and each >= 0)
 
     def _add_copy(self, arguments: Mapping[str, Any]) -> None:
@@ -320,23 +348,29 @@ class KinetoSurvey:
             self.copied[correlation] = int(size)
 
     def _add_name(self, event: Event) -> None:
-        name = _argument(event, "name")
+        arguments = event.args
+        name = arguments.get("name") if isinstance(arguments, dict) else None
         if not isinstance(name, str):
             return
-        if event.get("name") == "thread_name":
-            self.threads[event.get("pid"), event.get("tid")] = name
-        elif event.get("name") == "process_name":
-            self.processes[event.get("pid")] = name
+        if event.name == "thread_name":
+            self.threads[event.pid, event.tid] = name
+        elif event.name == "process_name":
+            self.processes[event.pid] = name
 
 
 def _timed(events: Sequence[Event]) -> Sequence[Event]:
     """Return the events with a time."""
-    if {type(event.get("ts")) for event in events} <= {int, float}:
+    if {type(event.ts) for event in events} <= {int, float}:
         return events
-    return [event for event in events if isinstance(event.get("ts"), (int, float))]
+    return [event for event in events if isinstance(event.ts, (int, float))]
 
 
-_OTHERS = {"overhead": TRACER, "cuda_sync": GPU_WAIT}
+_SHOWN = {
+    OPERATORS: TORCH_OPERATOR, ANNOTATIONS: MARKER_RANGE, PYTHON: PYTHON_FUNCTION, GPU_ANNOTATIONS: GPU_ANNOTATION,
+    MARK: MARK, "overhead": TRACER, "cuda_sync": GPU_WAIT,
+}  # fmt: skip
+"""Kind of a region -> its category, where that does not follow from its name."""
+_NO_REGIONS = _OPERATIONS | {_OF_PROFILER, _POINT}
 _GPU_TYPES = frozenset({1, 6})  # of c10::DeviceType: CUDA, HIP
 _IN_COLUMNS = frozenset({
     "External id", "external id", "correlation", "device", "stream", "grid", "block", "shared memory",
@@ -347,23 +381,53 @@ _IN_COLUMNS = frozenset({
 _OF_CALLS = frozenset({"bytes", "stream", "grid", "block", "shared memory"})
 """Those of them that calls hold nowhere else."""
 _NO_SIZES = (0, 0, 0)
-_EXACT = 1 << 43  # [us]: below, whole ns are exact as floats
+_MOST = (1 << 63) - 1  # of SQLite's integers
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+(?=>)")  # in names of functions: another one in each process
 
 
 _Item = TypeVar("_Item")
-_Rows = TypeVar("_Rows")
+_Made = TypeVar("_Made")
 _ODD = (KeyError, TypeError, ValueError, OverflowError)
 """Errors that events without a time or a name cause, and values of types that PyTorch's have not."""
 
 _NOT_READ = "events without a time or a name, or with values of another type than these have"
 
-_Recorded: TypeAlias = list[words.Argument]
-_Described: TypeAlias = tuple[int, str, str, Any, str, str, _Recorded]
-"""Thread, name, category and call of a region, its extdata and call stack, and the arguments of its event."""
-_Operation: TypeAlias = tuple[Event, dict[str, Any]]
-"""An operation of a GPU and its arguments."""
-_Describe: TypeAlias = Callable[[Event, Mapping[str, Any]], _Described]
+_Columns: TypeAlias = dict[str, list[Any]]
+_Recorded: TypeAlias = Sequence[words.Argument]
+_Placed: TypeAlias = tuple[Event, str]
+"""An event and its kind."""
+
+
+class _Waiting:
+    """Columns of rows that wait for the others of their batch."""
+
+    def __init__(self) -> None:
+        self._columns: dict[str, list[Any]] = {}
+
+    def add(self, columns: Mapping[str, Sequence[Any]]) -> None:
+        """Add rows, always with the same columns."""
+        for name, column in columns.items():
+            self._columns.setdefault(name, []).extend(column)
+
+    def take(self) -> _Columns:
+        """Return the rows as columns, and forget them; without rows there are no columns."""
+        columns, self._columns = self._columns, {}
+        return columns
+
+
+@frozen
+class _Regions:
+    """Ranges and marks of one piece of the file, in order: what is found out about each, kind by kind."""
+
+    events: Sequence[Event]
+    names: list[str]
+    arguments: Sequence[dict[str, Any]]
+    lines: list[Any]
+    categories: list[str]
+    calls: list[Any]
+    extdata: list[str]
+    stacks: list[str]
+    recorded: list[_Recorded]
 
 
 class KinetoRows:
@@ -388,11 +452,8 @@ class KinetoRows:
         self._agents = words.Registered(trace, words.gpu)
         self._streams = words.Registered(trace, StreamInfo)
         self._done: set[int] = set()  # hashes of operations
-        self._present = _Present()
-        self._describing = _Describing(self)
-        self._regions: list[tuple[Event, dict[str, Any], _Describe]] = []  # with arguments
-        self._kernels: list[_Operation] = []
-        self._copies: list[_Operation] = []
+        self._kinds = _Kinds()
+        self._regions, self._kernels, self._copies = _Waiting(), _Waiting(), _Waiting()
         self._allocations: list[dict[str, Any]] = []
         # GPU as PyTorch's allocator counts -> as operations do: roctracer counts the CPUs of the node too.
         is_one = [len(devices) for devices in survey.devices] == [1, 1]
@@ -405,58 +466,64 @@ class KinetoRows:
             for number in sorted(survey.devices[0] - set(self._agents)):
                 self._agents[number] = trace.register(_agent(number, described[0]))
 
-    def add(self, events: Iterable[Event]) -> None:
-        """Write events."""
-        for event in events:
-            try:
-                if event.get("ph") == "X":
-                    self._place(event, event.get("args") or {})
-                else:
-                    self._add_point(event, event.get("args") or {})
-            except _ODD:
-                self._lose(_NOT_READ)
-        regions = self._made(self._region_rows, self._regions)
-        operations = self._made(self._kernel_rows, self._kernels) + self._made(self._copy_rows, self._copies)
-        for ranges, recorded in regions:
-            words.write_arguments(self._trace, self._trace.write(ranges).events, recorded)
-        for rows in operations:
-            self._trace.write(rows)
+    def add(self, events: Sequence[Event]) -> None:
+        """Add events to the batch."""
+        kinds = self._kinds.of(events)
+        if _POINT in kinds:
+            for at, kind in enumerate(kinds):
+                if kind is _POINT and self._add_point(events[at]):
+                    kinds[at] = MARK
+        placed = list(zip(events, kinds, strict=True))
+        for columns in self._made(self._region_columns, [place for place in placed if place[1] not in _NO_REGIONS]):
+            self._regions.add(columns)
+        operations = self._new([place for place in placed if place[1] in _OPERATIONS])
+        for columns in self._made(self._kernel_columns, [event for event, kind in operations if kind == KERNELS]):
+            self._kernels.add(columns)
+        for columns in self._made(self._copy_columns, [place for place in operations if place[1] != KERNELS]):
+            self._copies.add(columns)
+
+    def write(self) -> None:
+        """Write the batch."""
+        if regions := self._regions.take():
+            recorded = regions.pop("recorded")
+            written = self._trace.write(Regions(**_with_events(regions)))
+            words.write_arguments(self._trace, written.events, recorded)
+        if kernels := self._kernels.take():
+            sizes = kernels.pop("sizes")
+            if sizes.count((0,) * len(words.SIZES)) < len(sizes):
+                kernels |= dict(zip(words.SIZES, map(list, zip(*sizes, strict=True)), strict=True))
+            self._trace.write(KernelDispatches(**_with_events(kernels)))
+        if copies := self._copies.take():
+            self._trace.write(MemoryCopies(**_with_events(copies)))
         if self._allocations:
             words.write_rows(self._trace, MemoryAllocations, self._allocations)
+            self._allocations.clear()
         self._counters.write()
-        for collected in (self._regions, self._kernels, self._copies, self._allocations):
-            collected.clear()
 
-    def _place(self, event: Event, arguments: dict[str, Any]) -> None:
-        """Put a range with those of its kind."""
-        written = event.get("cat", "")
-        category = self._present[written if type(written) is str else str(written)]
-        if category not in _OPERATIONS:
-            if category != "trace":
-                self._regions.append((event, arguments, self._describing[category]))
-        elif self._is_new(event, arguments):
-            (self._kernels if category == KERNELS else self._copies).append((event, arguments))
+    def _add_point(self, event: Event) -> bool:
+        """Add an event that does not last; return whether it is a mark, which lies with the regions."""
+        phase = event.ph
+        try:
+            if phase == "i" and event.name == "[memory]":
+                self._add_memory(event, event.args or {})
+            elif phase == "i":
+                return bool(event.cat)
+            elif phase == "C":
+                self._add_counters(event)
+            elif phase not in ("M", "s", "t", "f"):
+                self._lose(f"events of the phase {phase!r}, which PyTorch does not write")
+        except _ODD:
+            self._lose(_NOT_READ)
+        return False
 
-    def _add_point(self, event: Event, arguments: dict[str, Any]) -> None:
-        """Add an event that does not last."""
-        phase = event.get("ph")
-        if phase == "i" and event.get("name") == "[memory]":
-            self._add_memory(event, arguments)
-        elif phase == "i" and event.get("cat"):
-            self._regions.append((event, arguments, self._describing[MARK]))
-        elif phase == "C":
-            self._add_counters(event)
-        elif phase not in ("M", "s", "t", "f", "i"):
-            self._lose(f"events of the phase {phase!r}, which PyTorch does not write")
-
-    def _made(self, make: Callable[[Sequence[_Item]], _Rows], items: Sequence[_Item]) -> list[_Rows]:
-        """Return the rows that a function makes of items, without those at which it fails."""
+    def _made(self, make: Callable[[Sequence[_Item]], _Made], items: Sequence[_Item]) -> list[_Made]:
+        """Return what a function makes of items, without those at which it fails."""
         try:
             return [make(items)] if items else []
         except _ODD:
             return self._made(make, self._good(make, items))
 
-    def _good(self, make: Callable[[Sequence[_Item]], _Rows], items: Sequence[_Item]) -> list[_Item]:
+    def _good(self, make: Callable[[Sequence[_Item]], _Made], items: Sequence[_Item]) -> list[_Item]:
         """Return the items at which a function does not fail."""
         with contextlib.suppress(*_ODD):
             make(items)
@@ -467,140 +534,168 @@ class KinetoRows:
         half = len(items) // 2
         return self._good(make, items[:half]) + self._good(make, items[half:])
 
-    def _is_new(self, event: Event, arguments: Mapping[str, Any]) -> bool:
-        """Whether the file had an operation not before: one of a launch starts once on a stream."""
-        where = arguments.get("device"), arguments.get("stream")
-        operation = hash((event["ts"], arguments.get("correlation"), *where, event["name"]))
-        if operation in self._done:
-            self._lose("operations of GPUs that the file has twice")
-            return False
-        self._done.add(operation)
-        return True
+    def _new(self, operations: Sequence[_Placed]) -> list[_Placed]:
+        """Return the operations that the file had not before: one of a launch starts once on a stream."""
+        new = []
+        for operation, hashed in itertools.chain.from_iterable(self._made(_hashed, operations)):
+            if hashed in self._done:
+                self._lose("operations of GPUs that the file has twice")
+            else:
+                self._done.add(hashed)
+                new.append(operation)
+        return new
 
     def _add_counters(self, event: Event) -> None:
-        for series, value in (event.get("args") or {}).items():
-            name = event["name"] if series in ("value", "") else f"{event['name']} {series}"
-            self._counters.add(str(name), None, "", self._time(event["ts"]), float(value))
+        for series, value in (event.args or {}).items():
+            if event.name is None:
+                raise TypeError("name")
+            name = event.name if series in ("value", "") else f"{event.name} {series}"
+            self._counters.add(str(name), None, "", self._time(event.ts), float(value))
 
     def _time(self, microseconds: float) -> int:
         """Return a time of the file in ns from 1970, or whatever its clock counts from."""
         return self._base + round(microseconds * 1000)
 
-    def _times(self, events: Sequence[Event]) -> tuple[Ints, Ints]:
+    def _timed(self, events: Sequence[Event], names: Sequence[Any]) -> _Columns:
         """Return when events start and end.
 
         Raises:
             TypeError: one has a name that is no text, or no time.
             OverflowError: a time does not fit into 64 bits.
         """
-        if {type(event["name"]) for event in events} != {str}:
+        if set(map(type, names)) != {str}:
             raise TypeError("name")
-        start = _later(_nanoseconds([event["ts"] for event in events]), self._base)
-        return start, _later(start, _nanoseconds([event.get("dur") or 0 for event in events]).clip(0))
+        base = self._base
+        start = [base + round(event.ts * 1000) for event in events]
+        lasting = [round((event.dur or 0) * 1000) for event in events]
+        end = [time + (ns if ns > 0 else 0) for time, ns in zip(start, lasting, strict=True)]
+        if max(end) > _MOST or min(start) < -_MOST:
+            raise OverflowError("a time of more than 64 bits")
+        return {"start": start, "end": end}
 
-    def _region_rows(
-        self, regions: Sequence[tuple[Event, dict[str, Any], _Describe]]
-    ) -> tuple[Regions, Sequence[_Recorded]]:
-        """Return the rows of ranges and marks, and the arguments of each."""
-        events, arguments, _ = zip(*regions, strict=True)
-        start, end = self._times(events)
-        described = [describe(event, its) for event, its, describe in regions]
-        tid, name, category, stack, extdata, frames, recorded = zip(*described, strict=True)
-        event = Events(category, stack, None, _externals(arguments), extdata=extdata, call_stack=frames)
-        return Regions(start=start, end=end, tid=tid, name=name, event=event), recorded
+    def _region_columns(self, placed: Sequence[_Placed]) -> _Columns:
+        """Return the columns of ranges and marks, and the arguments of each."""
+        events, kinds = zip(*placed, strict=True)
+        names = [event.name for event in events]
+        times = self._timed(events, names)
+        arguments = [event.args or {} for event in events]
+        lines = [event.tid for event in events]
+        count = len(events)
+        regions = _Regions(
+            events, names, arguments, lines, [_SHOWN.get(kind) or kind.upper() for kind in kinds],
+            [0] * count, ["{}"] * count, ["{}"] * count, [()] * count,
+        )  # fmt: skip
+        for kind in dict.fromkeys(kinds):
+            describe = _DESCRIBED.get(kind, KinetoRows._describe_others)
+            describe(self, regions, [at for at, its in enumerate(kinds) if its is kind])
+        return times | {
+            "tid": [self._threads[line] for line in lines],
+            "name": names,
+            "category": regions.categories,
+            "stack_id": regions.calls,
+            "correlation_id": _externals(arguments),
+            "extdata": regions.extdata,
+            "call_stack": regions.stacks,
+            "recorded": regions.recorded,
+        }
 
-    def _operator(self, event: Event, arguments: Mapping[str, Any]) -> _Described:
-        recorded = _recorded(arguments)
-        if self._survey.links and (links := self._survey.links.get((event["tid"], event["ts"]))):
-            recorded += [("int", "fwdbwd", str(link)) for link in links]
-        if event["name"] in self._in_collectives:
-            recorded += self._of_collective(event)
-        stack = arguments.get("Call stack")
-        frames = _json([frame for frame in stack.split(";") if frame]) if isinstance(stack, str) and stack else "{}"
-        return self._threads[event["tid"]], event["name"], TORCH_OPERATOR, 0, "{}", frames, recorded
+    def _describe_operators(self, regions: _Regions, places: Sequence[int]) -> None:
+        links = self._survey.links
+        for at in places:
+            tid, its = regions.events[at].tid, regions.arguments[at]
+            recorded = _recorded(its) if its else ()
+            if links and (linked := links.get((tid, regions.events[at].ts))):
+                recorded = [*recorded, *(("int", "fwdbwd", str(link)) for link in linked)]
+            if regions.names[at] in self._in_collectives:
+                recorded = [*recorded, *self._of_collective(regions.events[at])]
+            regions.recorded[at] = recorded
+            if its and isinstance(stack := its.get("Call stack"), str) and stack:
+                regions.stacks[at] = _json([frame for frame in stack.split(";") if frame])
 
-    def _annotation(self, event: Event, arguments: Mapping[str, Any]) -> _Described:
-        recorded = _recorded(arguments) + self._of_collective(event)
-        message = _json({"message": event["name"]})
-        return self._threads[event.get("tid")], event["name"], MARKER_RANGE, 0, message, "{}", recorded
+    def _describe_annotations(self, regions: _Regions, places: Sequence[int]) -> None:
+        self._describe_marks(regions, places)
+        for at in places:
+            if regions.names[at] in self._in_collectives:
+                regions.recorded[at] = [*regions.recorded[at], *self._of_collective(regions.events[at])]
 
     def _of_collective(self, event: Event) -> list[words.Argument]:
-        facts = self._collectives.get((event.get("tid"), event["ts"], event["name"]), {})
+        facts = self._collectives.get((event.tid, event.ts, event.name), {})
         return [("", name, value) for name, value in facts.items()]
 
-    def _call(self, event: Event, arguments: Mapping[str, Any]) -> _Described:
-        recorded = [("", name, _text(arguments[name])) for name in _left_of_call(tuple(arguments))]
-        name, correlation = event["name"], arguments.get("correlation", 0)
-        return self._threads[event.get("tid")], name, words.api_category(name), correlation, "{}", "{}", recorded
+    def _describe_calls(self, regions: _Regions, places: Sequence[int]) -> None:
+        for at in places:
+            its = regions.arguments[at]
+            regions.categories[at] = words.api_category(regions.names[at])
+            regions.calls[at] = its.get("correlation", 0)
+            if left := _left_of_call(tuple(its)):
+                regions.recorded[at] = [("", name, _text(its[name])) for name in left]
 
-    def _python(self, event: Event, arguments: Mapping[str, Any]) -> _Described:
-        facts = {name: arguments[name] for name in _left(tuple(arguments)) if arguments[name] is not None}
-        name = event["name"]
-        name = _ADDRESS.sub("", name) if " at 0x" in name else name
-        return self._threads[event.get("tid")], name, PYTHON_FUNCTION, 0, _json(facts), "{}", []
+    def _describe_python(self, regions: _Regions, places: Sequence[int]) -> None:
+        for at in places:
+            its = regions.arguments[at]
+            regions.extdata[at] = _json({name: its[name] for name in _left(tuple(its)) if its[name] is not None})
+            if " at 0x" in (name := regions.names[at]):
+                regions.names[at] = _ADDRESS.sub("", name)
 
-    def other(self, category: str, event: Event, arguments: Mapping[str, Any]) -> _Described:
-        """Describe a range of a category that has no method of its own."""
-        device, stream = arguments.get("device"), arguments.get("stream")
-        line = self._threads[event.get("tid")]
-        if isinstance(device, int) and isinstance(stream, int):
-            line = self._threads[device, stream, category]
-        shown = _OTHERS.get(category, category.upper())
-        return line, event["name"], shown, 0, "{}", "{}", _recorded(arguments)
+    def _describe_others(self, regions: _Regions, places: Sequence[int]) -> None:
+        """Describe ranges of kinds that have no method of their own."""
+        for at in places:
+            event, its = regions.events[at], regions.arguments[at]
+            device, stream = its.get("device"), its.get("stream")
+            if isinstance(device, int) and isinstance(stream, int):
+                regions.lines[at] = device, stream, self._kinds[str(event.cat)]
+            regions.recorded[at] = _recorded(its)
 
-    def _on_gpu(self, event: Event, _: Mapping[str, Any]) -> _Described:
-        line = self._threads[event.get("pid"), event.get("tid"), "annotations"]
-        return line, event["name"], GPU_ANNOTATION, 0, "{}", "{}", []
+    def _describe_on_gpu(self, regions: _Regions, places: Sequence[int]) -> None:
+        for at in places:
+            regions.lines[at] = regions.events[at].pid, regions.lines[at], "annotations"
 
-    def _mark(self, event: Event, arguments: Mapping[str, Any]) -> _Described:
-        text = _json({"message": event["name"]})
-        return self._threads[event.get("tid")], event["name"], MARK, 0, text, "{}", _recorded(arguments)
+    def _describe_marks(self, regions: _Regions, places: Sequence[int]) -> None:
+        for at in places:
+            regions.extdata[at] = _json({"message": regions.names[at]})
+            regions.recorded[at] = _recorded(regions.arguments[at])
 
-    def _kernel_rows(self, kernels: Sequence[_Operation]) -> KernelDispatches:
-        events, arguments = zip(*kernels, strict=True)
-        start, end = self._times(events)
-        sizes = zip(
-            *[_launch_sizes(_sizes(its.get("block")), _sizes(its.get("grid"))) for its in arguments], strict=True
+    def _kernel_columns(self, events: Sequence[Event]) -> _Columns:
+        names = [event.name for event in events]
+        arguments = [event.args or {} for event in events]
+        symbols = zip(names, [its.get("registers per thread") for its in arguments], strict=True)
+        return (
+            self._timed(events, names)
+            | self._on_gpu(events, arguments)
+            | {
+                "agent_id": self._agent_ids(events, arguments),
+                "kernel_id": [self._symbols[symbol] for symbol in symbols],
+                "group_segment_size": [its.get("shared memory") for its in arguments],
+                "graph_exec_id": [its.get("graph id") for its in arguments],
+                "graph_node_id": [its.get("graph node id") for its in arguments],
+                "sizes": [_launch_sizes(_sizes(its.get("block")), _sizes(its.get("grid"))) for its in arguments],
+            }
         )
-        return KernelDispatches(
-            start=start,
-            end=end,
-            agent_id=self._agent_ids(kernels),
-            kernel_id=[self._symbols[event["name"], its.get("registers per thread")] for event, its in kernels],
-            stream_id=self._stream_ids(kernels),
-            group_segment_size=[its.get("shared memory") for its in arguments],
-            graph_exec_id=[its.get("graph id") for its in arguments],
-            graph_node_id=[its.get("graph node id") for its in arguments],
-            event=_gpu_events(arguments),
-            **dict(zip(words.SIZES, sizes, strict=True)),
-        )
 
-    def _copy_rows(self, copies: Sequence[_Operation]) -> MemoryCopies:
-        """Return the rows of copies, and of what fills memory: that has no source."""
-        events, arguments = zip(*copies, strict=True)
-        start, end = self._times(events)
-        agents = self._agent_ids(copies)
+    def _copy_columns(self, copies: Sequence[_Placed]) -> _Columns:
+        """Return the columns of copies, and of what fills memory: that has no source."""
+        events = [event for event, _ in copies]
+        arguments = [event.args or {} for event in events]
+        agents = self._agent_ids(events, arguments)
+        times = self._timed(events, [event.name for event in events])
         kinds = [self._copy_kind(*copy, agent) for copy, agent in zip(copies, agents, strict=True)]
-        name, source, target, category = zip(*kinds, strict=True)
-        return MemoryCopies(
-            start=start,
-            end=end,
-            name=name,
-            src_agent_id=source,
-            dst_agent_id=target,
-            size=[its.get("bytes", self._survey.copied.get(its.get("correlation", 0), 0)) for its in arguments],
-            stream_id=self._stream_ids(copies),
-            event=replace(_gpu_events(arguments), category=category),
+        described = zip(("name", "src_agent_id", "dst_agent_id", "category"), zip(*kinds, strict=True), strict=True)
+        copied = self._survey.copied
+        size = [its.get("bytes", copied.get(its.get("correlation", 0), 0)) for its in arguments]
+        return (
+            times
+            | self._on_gpu(events, arguments)
+            | {name: list(column) for name, column in described}
+            | {"size": size}
         )
 
-    def _copy_kind(
-        self, event: Event, arguments: Mapping[str, Any], agent: int
-    ) -> tuple[str, int | None, int | None, str]:
+    def _copy_kind(self, event: Event, kind: str, agent: int) -> tuple[str, int | None, int | None, str]:
         """Return name, source, target and category of a copy."""
-        if self._present[str(event.get("cat", ""))] == SETS:
+        if kind == SETS:
             return words.MEMORY_SET, None, agent, words.MEMORY_SET
-        name, *hosts = words.copy_direction(event["name"])
+        name, *hosts = words.copy_direction(event.name)
         ends = [None if is_host is None else words.HOST.id if is_host else agent for is_host in hosts]
+        arguments = event.args or {}
         for at, key in enumerate(("fromDevice", "toDevice")):
             if isinstance(arguments.get(key), int):
                 ends[at] = self._agents[arguments[key]]
@@ -608,11 +703,11 @@ class KinetoRows:
 
     def _add_memory(self, event: Event, arguments: Mapping[str, Any]) -> None:
         """Add what PyTorch's allocator gave or took, and what it holds in all."""
-        time, size, device = self._time(event["ts"]), arguments["Bytes"], arguments.get("Device Id", -1)
+        time, size, device = self._time(event.ts), arguments["Bytes"], arguments.get("Device Id", -1)
         is_gpu = arguments.get("Device Type") in _GPU_TYPES and device >= 0
         device = self._memory_is_on.get(device, device)
         agent = self._agents[device] if is_gpu else words.HOST.id
-        thread = self._threads[event.get("tid")]
+        thread = self._threads[event.tid]
         kind = "FREE" if size < 0 else "ALLOC"
         self._allocations.append({
             "start": time, "end": time, "agent_id": agent, "type": kind, "address": arguments.get("Addr"),
@@ -624,34 +719,32 @@ class KinetoRows:
                 name = f"PyTorch {key.lower()} {where}"
                 self._counters.add(name, agent, "bytes", time, float(arguments[key]))
 
-    def _agent_ids(self, operations: Sequence[_Operation]) -> list[int]:
-        agents = self._agents
-        return [agents[its["device"] if "device" in its else event.get("pid")] for event, its in operations]
+    def _agent_ids(self, events: Sequence[Event], arguments: Sequence[Mapping[str, Any]]) -> list[int]:
+        agents, operations = self._agents, zip(events, arguments, strict=True)
+        return [agents[its.get("device", event.pid)] for event, its in operations]
 
-    def _stream_ids(self, operations: Sequence[_Operation]) -> list[int]:
-        streams = self._streams
-        return [streams[its["stream"] if "stream" in its else event.get("tid")] for event, its in operations]
-
-
-class _Describing(dict[str, _Describe]):
-    """Category -> what describes a range of it."""
-
-    def __init__(self, rows: KinetoRows) -> None:
-        super().__init__({category: MethodType(describe, rows) for category, describe in _DESCRIBED.items()})
-        self._rows = rows
-
-    def __missing__(self, category: str) -> _Describe:
-        made = self[category] = partial(self._rows.other, category)
-        return made
+    def _on_gpu(self, events: Sequence[Event], arguments: Sequence[Mapping[str, Any]]) -> _Columns:
+        """Return the columns that work of GPUs has in common; arguments without a column are JSON."""
+        streams, operations = self._streams, zip(events, arguments, strict=True)
+        left = [_left(tuple(its)) for its in arguments]
+        return {
+            "stream_id": [streams[its.get("stream", event.tid)] for event, its in operations],
+            "stack_id": [its.get("correlation", 0) for its in arguments],
+            "correlation_id": _externals(arguments),
+            "extdata": [
+                _json({name: its[name] for name in names}) if names else "{}"
+                for its, names in zip(arguments, left, strict=True)
+            ],
+        }
 
 
-_DESCRIBED: Mapping[str, Callable[[KinetoRows, Event, Mapping[str, Any]], _Described]] = {
-    OPERATORS: KinetoRows._operator,
-    ANNOTATIONS: KinetoRows._annotation,
-    PYTHON: KinetoRows._python,
-    GPU_ANNOTATIONS: KinetoRows._on_gpu,
-    MARK: KinetoRows._mark,
-    **dict.fromkeys(CALLS, KinetoRows._call),
+_DESCRIBED: Mapping[str, Callable[[KinetoRows, _Regions, Sequence[int]], None]] = {
+    OPERATORS: KinetoRows._describe_operators,
+    ANNOTATIONS: KinetoRows._describe_annotations,
+    PYTHON: KinetoRows._describe_python,
+    GPU_ANNOTATIONS: KinetoRows._describe_on_gpu,
+    MARK: KinetoRows._describe_marks,
+    **dict.fromkeys(CALLS, KinetoRows._describe_calls),
 }
 
 
@@ -669,17 +762,36 @@ def _agent(number: int, device: Mapping[str, Any]) -> AgentInfo:
     return words.gpu(number, device.get("name"), device.get("totalGlobalMem"), facts)
 
 
+_OF_EVENTS = ("category", "stack_id", "correlation_id", "extdata", "call_stack")
+
+
+def _with_events(columns: _Columns) -> dict[str, Any]:
+    """Return the columns of rows with those of their events as one; what no row has is left to the table."""
+    for name, nothing in (("extdata", "{}"), ("call_stack", "{}"), *((name, None) for name in _OPTIONAL)):
+        if name in columns and columns[name].count(nothing) == len(columns[name]):
+            del columns[name]
+    event = Events(**{name: columns.pop(name) for name in _OF_EVENTS if name in columns})
+    return {**columns, "event": event}
+
+
+_OPTIONAL = ("group_segment_size", "graph_exec_id", "graph_node_id")
+
+
+def _hashed(operations: Sequence[_Placed]) -> list[tuple[_Placed, int]]:
+    """Return operations of GPUs, each with a hash of what says which one it is."""
+    result = []
+    for operation in operations:
+        event = operation[0]
+        its = event.args or {}
+        which = event.ts, its.get("correlation"), its.get("device"), its.get("stream"), event.name
+        result.append((operation, hash(which)))
+    return result
+
+
 def _externals(arguments: Sequence[Mapping[str, Any]]) -> list[int]:
     """Return the numbers of the operators that were running."""
     numbers = [its["External id"] if "External id" in its else its.get("external id", 0) for its in arguments]
     return numbers if set(map(type, numbers)) == {int} else [n if isinstance(n, int) else 0 for n in numbers]
-
-
-def _gpu_events(arguments: Sequence[Mapping[str, Any]]) -> Events:
-    """Return the events of work of a GPU; arguments without a column are their JSON."""
-    extdata = [_json({name: its[name] for name in left}) if (left := _left(tuple(its))) else "{}" for its in arguments]
-    stack = [its.get("correlation", 0) for its in arguments]
-    return Events(stack_id=stack, correlation_id=_externals(arguments), extdata=extdata)
 
 
 @lru_cache(1024)
@@ -691,26 +803,6 @@ def _left(names: tuple[str, ...]) -> tuple[str, ...]:
 @lru_cache(1024)
 def _left_of_call(names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(name for name in names if name not in _IN_COLUMNS or name in _OF_CALLS)
-
-
-def _nanoseconds(microseconds: Sequence[Any]) -> Ints:
-    """Return times [us] in ns, rounded."""
-    times = np.array(microseconds)
-    if times.dtype.kind in "if" and np.abs(times).max() < _EXACT:
-        return np.asarray(np.rint(times * 1000), np.int64)
-    return np.array([round(time * 1000) for time in microseconds], np.int64)
-
-
-def _later(times: Ints, by: int | Ints) -> Ints:
-    """Return times plus a duration of at least 0 [ns]; numpy itself would begin anew at the least number.
-
-    Raises:
-        OverflowError: a sum does not fit.
-    """
-    later = times + by
-    if (later < times).any():
-        raise OverflowError("a time of more than 64 bits")
-    return later
 
 
 def _sizes(sizes: Any) -> tuple[int, ...]:
@@ -737,7 +829,7 @@ def _text(value: Any) -> str:
 
 
 def _json(value: Any) -> str:
-    return orjson.dumps(value).decode()
+    return _ENCODED(value).decode()
 
 
 def read(source: TraceSource, target: TraceTarget) -> None:
@@ -747,19 +839,22 @@ def read(source: TraceSource, target: TraceTarget) -> None:
         InputError: the file is damaged elsewhere than at its end.
     """
     survey = KinetoSurvey()
-    first = JsonEvents(source.path, target.lose, block=SMALL_BLOCK)
+    first = JsonEvents(source.path, Event, target.lose)
     with source.stream() as stream:
-        for events in first.batches(stream):
-            survey.add(events)
-            del events  # before the next ones are parsed: their memory is used again
+        for batch in first.batches(stream):
+            for events in batch:
+                survey.add(events)
+                del events  # before the next ones are parsed: their memory is used again
     survey.facts = first.facts
     # Nothing in the file names the machine: clocks of two files compare as well as NTP sets them.
     node = NodeInfo(machine_id=f"kineto-{source.digest}", hostname=source.path.name)
     with target.rank(survey.pid, node, _process(survey)) as trace, source.stream() as stream:
         rows = KinetoRows(trace, survey, target.lose)
-        for events in JsonEvents(source.path, lambda _: None).batches(stream):
-            rows.add(events)
-            del events
+        for batch in JsonEvents(source.path, Event, lambda _: None).batches(stream):
+            for events in batch:
+                rows.add(events)
+                del events
+            rows.write()
         trace.note("clock", "CLOCK_REALTIME")
         for name, value in survey.facts.items():
             if isinstance(value, (str, int, float)):

@@ -14,8 +14,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-import numpy as np
-
 from rocpd.base.texts import json_object
 from rocpd.schema.trace.events import Arguments, CounterValues, Events, Samples
 from rocpd.schema.trace.infos import AgentInfo, CounterInfo, Info, ThreadInfo, TrackInfo
@@ -146,9 +144,8 @@ def write_arguments(
     of_events = list(arguments)
     if flat := list(itertools.chain.from_iterable(of_events)):
         kind, name, value = zip(*flat, strict=True)
-        counts = list(map(len, of_events))
-        position = list(itertools.chain.from_iterable(range(first, first + count) for count in counts))
-        event = np.repeat(np.array(events), counts)
+        event = [event for event, its in zip(events, of_events, strict=True) for _ in its]
+        position = [place for its in of_events for place in range(first, first + len(its))]
         trace.write(Arguments(event_id=event, position=position, type=kind, name=name, value=value))
 
 

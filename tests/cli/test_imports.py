@@ -26,7 +26,7 @@ HEAVY = {
     "logging",
     "multiprocessing",
     "numpy.ma",
-    "orjson",
+    "msgspec",
     "pandas",
     "pyarrow",
     "pydantic",

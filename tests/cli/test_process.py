@@ -21,7 +21,7 @@ ROCPD = [sys.executable, "-m", "rocpd"]
 NAMES = list(COMMANDS)
 MANY = "with recursive n(i) as (select 1 union all select i + 1 from n limit 300000) select i, i * 2 as j from n"
 ENDLESS = "with recursive n(i) as (select 1 union all select i + 1 from n) select count(*) from n"
-HEAVY = ("rich", "apsw", "duckdb", "orjson", "pandas", "pyarrow", "sqlglot", "numpy", "yaml")
+HEAVY = ("rich", "apsw", "duckdb", "msgspec", "pandas", "pyarrow", "sqlglot", "numpy", "yaml")
 
 
 def environment(**more: str) -> dict[str, str]:

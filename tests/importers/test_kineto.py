@@ -12,7 +12,7 @@ import pytest
 
 import rocpd
 from rocpd.base import InputError
-from rocpd.importers.json_stream import JsonEvents
+from rocpd.importers.json_stream import Event, JsonEvents
 from tests.conftest import Cli
 
 BASE = 1_700_000_000_000_000_000
@@ -111,11 +111,12 @@ def test_pieces_are_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     text = json.dumps({"traceEvents": events, "deviceProperties": devices}).encode()
     for block in (100, 1000, 10_000):
         monkeypatch.setattr("rocpd.importers.json_stream._BLOCK", block)
+        monkeypatch.setattr("rocpd.importers.json_stream._PIECE", block // 3)
         for content in (path.read_bytes(), text):
             path.write_bytes(content)
-            reading = JsonEvents(path, pytest.fail)
+            reading = JsonEvents(path, Event, pytest.fail)
             with path.open("rb") as stream:
-                assert [event for batch in reading.batches(stream) for event in batch] == events
+                assert [event for batch in reading.batches(stream) for piece in batch for event in piece] == events
             assert reading.facts["deviceProperties"] == devices
 
 

@@ -139,7 +139,7 @@ _PIECE = 1 << 17  # bytes that are parsed at once: what they become, twelve time
 _MOST_HEAD = 256 << 20
 _EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[')
 _BETWEEN = re.compile(rb'\}\s*,\s*(?=\{\s*"(?:ph|name|cat|pid|tid|ts|dur|id|args|s|bp)"\s*:)')
-_LAST = 1 << 16  # bytes at the end that are first searched for a place between events
+_LAST = 1 << 12, 1 << 16  # bytes at the end that are searched for places between events, until there are enough
 _MOST_UNPARSED = 32 << 20
 _TRIED = 4  # last places that are tried: objects inside events, and after all events, may start as events do
 _HINT = "it was damaged or is no trace; write it again, or --skip-bad"
@@ -239,12 +239,15 @@ class JsonEvents(Generic[_Event]):
                 break
             del events  # before the next ones are parsed: their memory is used again
         self._buffer = self._buffer[start:]
-        if len(self._buffer) > _MOST_UNPARSED and _BETWEEN.search(self._buffer, len(self._buffer) - _LAST):
+        if len(self._buffer) > _MOST_UNPARSED and _BETWEEN.search(self._buffer, len(self._buffer) - _LAST[-1]):
             raise self._error(0)
 
     def _events_between(self, start: int, end: int) -> tuple[list[_Event], int]:
         """Return as many events of a part of the buffer as one parse finds, and the place after them."""
-        matches = list(_BETWEEN.finditer(self._buffer, max(start, end - _LAST), end))
+        matches: list[re.Match[bytes]] = []
+        for size in _LAST:
+            if len(matches) < _TRIED:
+                matches = list(_BETWEEN.finditer(self._buffer, max(start, end - size), end))
         for match in matches[: -_TRIED - 1 : -1]:
             text = b"".join((b"[", memoryview(self._buffer)[start : match.start() + 1], b"]"))
             with contextlib.suppress(ValueError):

@@ -370,7 +370,7 @@ _SHOWN = {
     MARK: MARK, "overhead": TRACER, "cuda_sync": GPU_WAIT,
 }  # fmt: skip
 """Kind of a region -> its category, where that does not follow from its name."""
-_NO_REGIONS = _OPERATIONS | {_OF_PROFILER, _POINT}
+_NO_REGIONS = frozenset({_OF_PROFILER, _POINT})
 _GPU_TYPES = frozenset({1, 6})  # of c10::DeviceType: CUDA, HIP
 _IN_COLUMNS = frozenset({
     "External id", "external id", "correlation", "device", "stream", "grid", "block", "shared memory",
@@ -381,6 +381,7 @@ _IN_COLUMNS = frozenset({
 _OF_CALLS = frozenset({"bytes", "stream", "grid", "block", "shared memory"})
 """Those of them that calls hold nowhere else."""
 _NO_SIZES = (0, 0, 0)
+_UNKNOWN_SIZES = (0,) * len(words.SIZES)
 _MOST = (1 << 63) - 1  # of SQLite's integers
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+(?=>)")  # in names of functions: another one in each process
 
@@ -473,10 +474,16 @@ class KinetoRows:
             for at, kind in enumerate(kinds):
                 if kind is _POINT and self._add_point(events[at]):
                     kinds[at] = MARK
-        placed = list(zip(events, kinds, strict=True))
-        for columns in self._made(self._region_columns, [place for place in placed if place[1] not in _NO_REGIONS]):
+        regions: list[_Placed] = []
+        operations: list[_Placed] = []
+        for placed in zip(events, kinds, strict=True):
+            if placed[1] in _OPERATIONS:
+                operations.append(placed)
+            elif placed[1] not in _NO_REGIONS:
+                regions.append(placed)
+        for columns in self._made(self._region_columns, regions):
             self._regions.add(columns)
-        operations = self._new([place for place in placed if place[1] in _OPERATIONS])
+        operations = self._new(operations)
         for columns in self._made(self._kernel_columns, [event for event, kind in operations if kind == KERNELS]):
             self._kernels.add(columns)
         for columns in self._made(self._copy_columns, [place for place in operations if place[1] != KERNELS]):
@@ -490,7 +497,7 @@ class KinetoRows:
             words.write_arguments(self._trace, written.events, recorded)
         if kernels := self._kernels.take():
             sizes = kernels.pop("sizes")
-            if sizes.count((0,) * len(words.SIZES)) < len(sizes):
+            if sizes.count(_UNKNOWN_SIZES) < len(sizes):
                 kernels |= dict(zip(words.SIZES, map(list, zip(*sizes, strict=True)), strict=True))
             self._trace.write(KernelDispatches(**_with_events(kernels)))
         if copies := self._copies.take():
@@ -668,7 +675,12 @@ class KinetoRows:
                 "group_segment_size": [its.get("shared memory") for its in arguments],
                 "graph_exec_id": [its.get("graph id") for its in arguments],
                 "graph_node_id": [its.get("graph node id") for its in arguments],
-                "sizes": [_launch_sizes(_sizes(its.get("block")), _sizes(its.get("grid"))) for its in arguments],
+                "sizes": [
+                    _launch_sizes(_sizes(its.get("block")), _sizes(its.get("grid")))
+                    if "block" in its
+                    else _UNKNOWN_SIZES
+                    for its in arguments
+                ],
             }
         )
 

@@ -4,21 +4,14 @@ The file is read twice, in pieces: what rows need to know stands anywhere in it 
 names of threads, the size of a copy, the arguments of a collective; rows are written in the second reading
 (`KinetoRows`). What is known of it grows with the number of threads, copies, collectives and forward-backward links,
 not with that of events.
-
-What PyTorch records of its collectives becomes arguments of RCCL calls, which `facts.communication.rccl` reads.
-ProcessGroupNCCL records an operator `record_param_comms` with the arguments of a collective, and in it an annotation
-`nccl:all_reduce` around the call of the library. The arguments go to the annotation, which is the innermost range
-around the launch, or to the operator where there is none.
 """
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import json
 import math
 import re
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
@@ -26,10 +19,11 @@ from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
-from rocpd.base import by_key, frozen
+from rocpd.base import frozen
 from rocpd.importers import words
 from rocpd.importers.files import TraceSource, TraceTarget
 from rocpd.importers.json_stream import JsonEvents
+from rocpd.importers.torch_collectives import ANNOTATION, OPERATOR, Range, arguments_of_collectives
 from rocpd.schema.rules.categories import GPU_ANNOTATION, GPU_WAIT, PYTHON_FUNCTION, TORCH_OPERATOR, TRACER
 from rocpd.schema.trace.events import (
     MARK,
@@ -58,163 +52,6 @@ class Event(msgspec.Struct, gc=False):
     dur: Any = None
     id: Any = None
     args: Any = None
-
-
-OPERATOR, ANNOTATION = "record_param_comms", "nccl:"
-
-_FUNCTIONS = (
-    ("allreduce", "ncclAllReduce", "count"),
-    ("allgather", "ncclAllGather", "sendcount"),
-    ("reducescatter", "ncclReduceScatter", "recvcount"),
-    ("alltoallv", "ncclAllToAllv", ""),
-    ("alltoall", "ncclAllToAll", "count"),
-    ("broadcast", "ncclBroadcast", "count"),
-    ("reduce", "ncclReduce", "count"),
-    ("gather", "ncclGather", "sendcount"),
-    ("scatter", "ncclScatter", "recvcount"),
-    ("send", "ncclSend", "count"),
-    ("recv", "ncclRecv", "count"),
-)
-"""Start of the name of a collective, in small letters only -> the function of RCCL, and its argument for the count."""
-
-_OF_ONE_SIZE = ("ncclAllReduce", "ncclBroadcast", "ncclReduce", "ncclSend", "ncclRecv")
-"""Functions that give and get as much, however large the group is: annotations don't say that."""
-
-_MEANS_BY_RANK = {
-    "ncclBroadcast": "root", "ncclReduce": "root", "ncclGather": "root", "ncclScatter": "root",
-    "ncclSend": "peer", "ncclRecv": "peer",
-}  # fmt: skip
-"""Function -> what the argument `Rank` of `record_param_comms` is, if not the rank itself; always within the group."""
-
-_DATA_TYPES = {
-    "bfloat16": "ncclBfloat16", "half": "ncclFloat16", "float": "ncclFloat32", "double": "ncclFloat64",
-    "char": "ncclInt8", "signedchar": "ncclInt8", "byte": "ncclUint8", "unsignedchar": "ncclUint8", "bool": "ncclUint8",
-    "int": "ncclInt32", "long": "ncclInt64", "longint": "ncclInt64",
-    "float8_e4m3fn": "ncclFloat8e4m3", "float8_e4m3fnuz": "ncclFloat8e4m3", "float8_e5m2": "ncclFloat8e5m2",
-    "float8_e5m2fnuz": "ncclFloat8e5m2",
-}  # fmt: skip
-"""Type of a tensor, as `_data_type` shortens it -> RCCL's."""
-
-
-@frozen
-class Range:
-    """An operator or annotation of a collective: thread, start and end, as the file has them, name and arguments."""
-
-    tid: object
-    start: float
-    end: float
-    name: str
-    arguments: Mapping[str, Any]
-
-    @property
-    def key(self) -> tuple[object, float, str]:
-        """The key that finds it again."""
-        return self.tid, self.start, self.name
-
-
-def arguments_of_collectives(ranges: Sequence[Range]) -> dict[tuple[object, float, str], dict[str, str]]:
-    """Return the arguments of RCCL calls by the ranges that carry them out.
-
-    Args:
-        ranges: the operators and annotations of a process.
-    """
-    operators = by_key((each.tid, each) for each in ranges if each.name == OPERATOR)
-    annotations = [each for each in ranges if each.name != OPERATOR]
-    for on_thread in operators.values():
-        on_thread.sort(key=lambda operator: operator.start)
-    result, used = {}, set()
-    for annotation in annotations:
-        if around := _around(operators.get(annotation.tid, ()), annotation):
-            used.add(around.key)
-        facts = _of_operator(around.arguments) if around and "Collective name" in around.arguments else {}
-        result[annotation.key] = _of_annotation(annotation) | facts
-    for operator in (operator for on_thread in operators.values() for operator in on_thread):
-        if operator.key not in used and "Collective name" in operator.arguments:
-            result[operator.key] = _of_operator(operator.arguments)
-    return {key: facts for key, facts in result.items() if "function" in facts}
-
-
-def _around(operators: Any, inner: Range) -> Range | None:
-    """Return the innermost of the operators of a thread, in order of start, in which a range lies."""
-    at = bisect_right(operators, inner.start, key=lambda operator: operator.start) - 1
-    return operators[at] if at >= 0 and operators[at].end >= inner.end else None
-
-
-def _of_operator(arguments: Mapping[str, Any]) -> dict[str, str]:
-    """Return what the arguments of `record_param_comms` say; see `init_tensor…` in PyTorch's ParamCommsUtils."""
-    facts = _function_of(str(arguments.get("Collective name", "")))
-    given, taken = (_whole_number(arguments.get(f"{side} msg nelems")) for side in ("In", "Out"))
-    size, ranks = _whole_number(arguments.get("Group size")), _ranks_of(str(arguments.get("Process Group Ranks")))
-    group, number = arguments.get("Process Group Name"), _whole_number(arguments.get("Rank"))
-    if group is not None:
-        facts["comm"] = f"group {group}" + (f" of ranks {ranks}" if ranks else "")
-    if size:
-        facts["nranks"] = str(size)
-    if number is not None:
-        facts[_MEANS_BY_RANK.get(facts.get("function", ""), "rank")] = str(number)
-    _add_count(facts, given, taken, size)
-    datatype = _data_type(str(arguments.get("dtype", "")))
-    return facts | ({"datatype": datatype} if datatype else {})
-
-
-def _of_annotation(annotation: Range) -> dict[str, str]:
-    """Return what the name and the tensors of an annotation say, which is less than what its operator does."""
-    facts = _function_of(annotation.name.removeprefix(ANNOTATION))
-    if peers := re.search(r"(\d+)\s*(?:->|<-)\s*(\d+)", annotation.name):
-        facts["rank"], facts["peer"] = peers.groups()
-    shapes, types = annotation.arguments.get("Input Dims"), annotation.arguments.get("Input type")
-    if isinstance(shapes, list) and shapes and isinstance(types, list) and types:
-        datatype = _data_type(str(types[0]))
-        try:
-            count = sum(math.prod(shape) for shape in shapes)
-        except TypeError:
-            return facts
-        if datatype and facts.get("function") in _OF_ONE_SIZE:
-            _add_count(facts, count, None, None)
-            facts["datatype"] = datatype
-    return facts
-
-
-def _function_of(name: str) -> dict[str, str]:
-    letters = re.sub("[^a-z]", "", name)
-    return next(({"function": function} for start, function, _ in _FUNCTIONS if letters.startswith(start)), {})
-
-
-def _add_count(facts: dict[str, str], given: int | None, taken: int | None, ranks: int | None) -> None:
-    """Add the argument that says how much is moved, as RCCL's function has it."""
-    argument = next((count for _, function, count in _FUNCTIONS if function == facts.get("function")), "")
-    count = taken if argument == "recvcount" else given
-    if facts.get("function") == "ncclAllToAll":
-        count = given // ranks if given is not None and ranks else None
-    if argument and count is not None:
-        facts[argument] = str(count)
-
-
-@lru_cache(64)
-def _data_type(name: str) -> str | None:
-    """Return RCCL's name of the type of a tensor, None if it is unknown.
-
-    >>> _data_type("c10::BFloat16"), _data_type("BFloat16"), _data_type("long int"), _data_type("Float8_e5m2")
-    ('ncclBfloat16', 'ncclBfloat16', 'ncclInt64', 'ncclFloat8e5m2')
-    """
-    return _DATA_TYPES.get(name.rpartition("::")[2].lower().replace(" ", ""))
-
-
-def _whole_number(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
-
-
-@lru_cache(64)
-def _ranks_of(text: str) -> str | None:
-    """Return how the ranks of a group are listed; PyTorch cuts long lists."""
-    if not re.search(r"\d", text):
-        return None
-    parts = re.findall(r"\d+|\.\.\.", text)
-    if "..." not in parts and len(parts) > 1:
-        ranks = [int(word) for word in parts]
-        if ranks == list(range(ranks[0], ranks[0] + len(ranks))):
-            return f"{parts[0]}-{parts[-1]}"
-    return ",".join(parts)
 
 
 OPERATORS, PYTHON, ANNOTATIONS = "cpu_op", "python_function", "user_annotation"
@@ -399,21 +236,10 @@ _Placed: TypeAlias = tuple[Event, str]
 """An event and its kind."""
 
 
-class _Waiting:
-    """Columns of rows that wait for the others of their batch."""
-
-    def __init__(self) -> None:
-        self._columns: dict[str, list[Any]] = {}
-
-    def add(self, columns: Mapping[str, Sequence[Any]]) -> None:
-        """Add rows, always with the same columns."""
-        for name, column in columns.items():
-            self._columns.setdefault(name, []).extend(column)
-
-    def take(self) -> _Columns:
-        """Return the rows as columns, and forget them; without rows there are no columns."""
-        columns, self._columns = self._columns, {}
-        return columns
+def _append(waiting: _Columns, columns: _Columns) -> None:
+    """Add rows to those of the same batch."""
+    for name, column in columns.items():
+        waiting.setdefault(name, []).extend(column)
 
 
 @frozen
@@ -454,7 +280,9 @@ class KinetoRows:
         self._streams = words.Registered(trace, StreamInfo)
         self._done: set[int] = set()  # hashes of operations
         self._kinds = _Kinds()
-        self._regions, self._kernels, self._copies = _Waiting(), _Waiting(), _Waiting()
+        self._regions: _Columns = {}
+        self._kernels: _Columns = {}
+        self._copies: _Columns = {}
         self._allocations: list[dict[str, Any]] = []
         # GPU as PyTorch's allocator counts -> as operations do: roctracer counts the CPUs of the node too.
         is_one = [len(devices) for devices in survey.devices] == [1, 1]
@@ -482,25 +310,26 @@ class KinetoRows:
             elif placed[1] not in _NO_REGIONS:
                 regions.append(placed)
         for columns in self._made(self._region_columns, regions):
-            self._regions.add(columns)
+            _append(self._regions, columns)
         operations = self._new(operations)
         for columns in self._made(self._kernel_columns, [event for event, kind in operations if kind == KERNELS]):
-            self._kernels.add(columns)
+            _append(self._kernels, columns)
         for columns in self._made(self._copy_columns, [place for place in operations if place[1] != KERNELS]):
-            self._copies.add(columns)
+            _append(self._copies, columns)
 
     def write(self) -> None:
         """Write the batch."""
-        if regions := self._regions.take():
+        regions, kernels, copies = self._regions, self._kernels, self._copies
+        self._regions, self._kernels, self._copies = {}, {}, {}
+        if regions:
             recorded = regions.pop("recorded")
             written = self._trace.write(Regions(**_with_events(regions)))
             words.write_arguments(self._trace, written.events, recorded)
-        if kernels := self._kernels.take():
-            sizes = kernels.pop("sizes")
-            if sizes.count(_UNKNOWN_SIZES) < len(sizes):
-                kernels |= dict(zip(words.SIZES, map(list, zip(*sizes, strict=True)), strict=True))
+        if kernels:
+            if any(map(_UNKNOWN_SIZES.__ne__, sizes := kernels.pop("sizes"))):
+                kernels |= zip(words.SIZES, map(list, zip(*sizes, strict=True)), strict=True)
             self._trace.write(KernelDispatches(**_with_events(kernels)))
-        if copies := self._copies.take():
+        if copies:
             self._trace.write(MemoryCopies(**_with_events(copies)))
         if self._allocations:
             words.write_rows(self._trace, MemoryAllocations, self._allocations)
@@ -524,22 +353,15 @@ class KinetoRows:
         return False
 
     def _made(self, make: Callable[[Sequence[_Item]], _Made], items: Sequence[_Item]) -> list[_Made]:
-        """Return what a function makes of items, without those at which it fails."""
+        """Return what a function makes of items, in parts without those at which it fails."""
         try:
             return [make(items)] if items else []
         except _ODD:
-            return self._made(make, self._good(make, items))
-
-    def _good(self, make: Callable[[Sequence[_Item]], _Made], items: Sequence[_Item]) -> list[_Item]:
-        """Return the items at which a function does not fail."""
-        with contextlib.suppress(*_ODD):
-            make(items)
-            return list(items)
-        if len(items) == 1:
-            self._lose(_NOT_READ)
-            return []
+            if len(items) == 1:
+                self._lose(_NOT_READ)
+                return []
         half = len(items) // 2
-        return self._good(make, items[:half]) + self._good(make, items[half:])
+        return self._made(make, items[:half]) + self._made(make, items[half:])
 
     def _new(self, operations: Sequence[_Placed]) -> list[_Placed]:
         """Return the operations that the file had not before: one of a launch starts once on a stream."""
@@ -663,46 +485,33 @@ class KinetoRows:
             regions.recorded[at] = _recorded(regions.arguments[at])
 
     def _kernel_columns(self, events: Sequence[Event]) -> _Columns:
-        names = [event.name for event in events]
         arguments = [event.args or {} for event in events]
-        symbols = zip(names, [its.get("registers per thread") for its in arguments], strict=True)
-        return (
-            self._timed(events, names)
-            | self._on_gpu(events, arguments)
-            | {
-                "agent_id": self._agent_ids(events, arguments),
-                "kernel_id": [self._symbols[symbol] for symbol in symbols],
-                "group_segment_size": [its.get("shared memory") for its in arguments],
-                "graph_exec_id": [its.get("graph id") for its in arguments],
-                "graph_node_id": [its.get("graph node id") for its in arguments],
-                "sizes": [
-                    _launch_sizes(_sizes(its.get("block")), _sizes(its.get("grid")))
-                    if "block" in its
-                    else _UNKNOWN_SIZES
-                    for its in arguments
-                ],
-            }
-        )
+        registers = [its.get("registers per thread") for its in arguments]
+        return self._on_gpu(events) | {
+            "kernel_id": [self._symbols[event.name, count] for event, count in zip(events, registers, strict=True)],
+            "group_segment_size": [its.get("shared memory") for its in arguments],
+            "graph_exec_id": [its.get("graph id") for its in arguments],
+            "graph_node_id": [its.get("graph node id") for its in arguments],
+            "sizes": [
+                _launch_sizes(_sizes(its["block"]), _sizes(its.get("grid"))) if "block" in its else _UNKNOWN_SIZES
+                for its in arguments
+            ],
+        }
 
     def _copy_columns(self, copies: Sequence[_Placed]) -> _Columns:
         """Return the columns of copies, and of what fills memory: that has no source."""
         events = [event for event, _ in copies]
-        arguments = [event.args or {} for event in events]
-        agents = self._agent_ids(events, arguments)
-        times = self._timed(events, [event.name for event in events])
-        kinds = [self._copy_kind(*copy, agent) for copy, agent in zip(copies, agents, strict=True)]
-        described = zip(("name", "src_agent_id", "dst_agent_id", "category"), zip(*kinds, strict=True), strict=True)
-        copied = self._survey.copied
-        size = [its.get("bytes", copied.get(its.get("correlation", 0), 0)) for its in arguments]
-        return (
-            times
-            | self._on_gpu(events, arguments)
-            | {name: list(column) for name, column in described}
-            | {"size": size}
-        )
+        columns = self._on_gpu(events)
+        agents = columns.pop("agent_id")
+        kinds = zip(*map(self._copy_kind, copies, agents), strict=True)
+        columns |= zip(("name", "src_agent_id", "dst_agent_id", "category"), map(list, kinds), strict=True)
+        copied, arguments = self._survey.copied, [event.args or {} for event in events]
+        columns["size"] = [its.get("bytes", copied.get(its.get("correlation", 0), 0)) for its in arguments]
+        return columns
 
-    def _copy_kind(self, event: Event, kind: str, agent: int) -> tuple[str, int | None, int | None, str]:
+    def _copy_kind(self, copy: _Placed, agent: int) -> tuple[str, int | None, int | None, str]:
         """Return name, source, target and category of a copy."""
+        event, kind = copy
         if kind == SETS:
             return words.MEMORY_SET, None, agent, words.MEMORY_SET
         name, *hosts = words.copy_direction(event.name)
@@ -731,15 +540,14 @@ class KinetoRows:
                 name = f"PyTorch {key.lower()} {where}"
                 self._counters.add(name, agent, "bytes", time, float(arguments[key]))
 
-    def _agent_ids(self, events: Sequence[Event], arguments: Sequence[Mapping[str, Any]]) -> list[int]:
-        agents, operations = self._agents, zip(events, arguments, strict=True)
-        return [agents[its.get("device", event.pid)] for event, its in operations]
-
-    def _on_gpu(self, events: Sequence[Event], arguments: Sequence[Mapping[str, Any]]) -> _Columns:
+    def _on_gpu(self, events: Sequence[Event]) -> _Columns:
         """Return the columns that work of GPUs has in common; arguments without a column are JSON."""
-        streams, operations = self._streams, zip(events, arguments, strict=True)
+        agents, streams = self._agents, self._streams
+        arguments = [event.args or {} for event in events]
+        operations = list(zip(events, arguments, strict=True))
         left = [_left(tuple(its)) for its in arguments]
-        return {
+        return self._timed(events, [event.name for event in events]) | {
+            "agent_id": [agents[its.get("device", event.pid)] for event, its in operations],
             "stream_id": [streams[its.get("stream", event.tid)] for event, its in operations],
             "stack_id": [its.get("correlation", 0) for its in arguments],
             "correlation_id": _externals(arguments),
@@ -775,18 +583,23 @@ def _agent(number: int, device: Mapping[str, Any]) -> AgentInfo:
 
 
 _OF_EVENTS = ("category", "stack_id", "correlation_id", "extdata", "call_stack")
+_NOTHING = {
+    "extdata": "{}",
+    "call_stack": "{}",
+    "group_segment_size": None,
+    "graph_exec_id": None,
+    "graph_node_id": None,
+}
 
 
 def _with_events(columns: _Columns) -> dict[str, Any]:
     """Return the columns of rows with those of their events as one; what no row has is left to the table."""
-    for name, nothing in (("extdata", "{}"), ("call_stack", "{}"), *((name, None) for name in _OPTIONAL)):
-        if name in columns and columns[name].count(nothing) == len(columns[name]):
-            del columns[name]
-    event = Events(**{name: columns.pop(name) for name in _OF_EVENTS if name in columns})
-    return {**columns, "event": event}
-
-
-_OPTIONAL = ("group_segment_size", "graph_exec_id", "graph_node_id")
+    held = {
+        name: column for name, column in columns.items()
+        if name not in _NOTHING or column.count(_NOTHING[name]) < len(column)
+    }  # fmt: skip
+    event = Events(**{name: held.pop(name) for name in _OF_EVENTS if name in held})
+    return {**held, "event": event}
 
 
 def _hashed(operations: Sequence[_Placed]) -> list[tuple[_Placed, int]]:

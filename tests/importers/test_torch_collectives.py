@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rocpd.importers.kineto import OPERATOR, Range, arguments_of_collectives
+from rocpd.importers.torch_collectives import OPERATOR, Range, arguments_of_collectives
 
 GROUP = {
     "dtype": "Float", "In msg nelems": 8, "Out msg nelems": 16, "Group size": 2, "Process Group Name": "3",

@@ -432,6 +432,8 @@ def _of_runs(base: Runs, new: Runs, options: DiffOptions) -> Subject:
     name = measured = options.decides.name
     if measured == STEP:
         measured = "time in which GPUs work" if base[0].unit == WINDOW else f"median {base[0].unit}"
+        if any(len(run.ranks) > 1 for run in (*base, *new)):
+            measured += " of the critical rank"
     counted = "one run a side" if len(base) == len(new) == 1 else f"{len(base)} and {len(new)} runs"
     if warm_up := max(run.warm_up for run in (*base, *new)):
         counted += f", warm-up of {warm_up} {base[0].unit if warm_up == 1 else PLURALS[base[0].unit]} left out"

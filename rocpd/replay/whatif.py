@@ -204,7 +204,8 @@ class Replays:
         if len(of_ranks) == len(prediction.changes) and prediction.gain < _COSTS and self._hide_host(of_ranks):
             _, most = prediction.gains
             is_open = most >= max(_FAR_MORE * prediction.gain, _COSTS)
-            why = f", up to {percent_text(most * 100)} of a step: {_UNSEEN}" if is_open else f": {HIDDEN_HOST}"
+            by_gpus = f", up to {percent_text(most * 100)} of a step by what GPUs take longer"
+            why = f"{by_gpus}: {_UNSEEN}" if is_open else f": {HIDDEN_HOST}"
             raise RocpdError(f"not known{why}", _RECORD)
         if not self.blaming.sees_hosts and (up_to := self._at_stake(prediction)):
             raise RocpdError(f"{prediction}: not known{up_to}: {_UNSEEN}", _RECORD)

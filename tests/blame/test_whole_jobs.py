@@ -163,7 +163,8 @@ def test_a_slow_rank_is_no_late_host_where_no_replay_shows_its_cost(tmp_path: Pa
         assert 6 < float(found[1]) < 9
         assert "comes late" not in f"{finding.text} {session.whatif()}"
         with pytest.raises(
-            rocpd.RocpdError, match=rf"not known, up to {found[1]} % of a step: of some ranks no launching"
+            rocpd.RocpdError,
+            match=rf"not known, up to {found[1]} % of a step by what GPUs take longer: of some ranks no",
         ):
             session.whatif(without=[f"rank:{rank}"])
 

@@ -147,6 +147,22 @@ def test_files_are_whole(pair: tuple[Path, Path]) -> None:
         connection.close()
 
 
+@pytest.mark.parametrize(("level", "indexes"), [(Level.SHARE, ["regions_by_start"]), (Level.STRICT, [])])
+def test_indexes_stay_unless_their_texts_tell(level: Level, indexes: list[str], tmp_path: Path) -> None:
+    path = TraceBuilder(host="node17").kernel("gemm", 5, 9).write(tmp_path / "a.db")
+    connection = sqlite3.connect(path)
+    (table,) = connection.execute("SELECT name FROM sqlite_master WHERE name LIKE 'rocpd_region_%'").fetchone()
+    for name in ("regions_by_start", "of node17"):
+        connection.execute(f'CREATE INDEX "{name}" ON {quote_name(table)} (start)')
+    connection.close()
+    with rocpd.connect(path) as session:
+        redact(session, tmp_path / "out", RedactOptions(level))
+    connection = sqlite3.connect(tmp_path / "out" / "rank0.db")
+    rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL").fetchall()
+    connection.close()
+    assert [name for (name,) in rows] == indexes
+
+
 def plant(path: Path) -> int:
     """Put the secret into every text of one row of every table, and into the environment; return how many texts."""
     connection = sqlite3.connect(path)

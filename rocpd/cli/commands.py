@@ -228,7 +228,7 @@ def command_of(function: Function, name: str) -> HelpfulCommand:
     settings = {**SETTINGS, "token_normalize_func": lambda word: hidden.get(word, word)}
     app = typer.Typer(add_completion=False, rich_markup_mode=None)
     app.command(name, cls=HelpfulCommand, help=function.__doc__, context_settings=settings)(run)
-    command = typing.cast(HelpfulCommand, typer.main.get_command(app))
+    command = cast(HelpfulCommand, typer.main.get_command(app))
     command.plain = frozenset(option.name for option in options if option.is_plain)
     command.params.append(_whole_help_option(command))
     return command

@@ -463,14 +463,14 @@ class _Source:
         self.files = files
         self._references = view_reader.ReferenceTables(reader)
         self._categories = all_texts(reader)
-        self._calls: dict[str, view_reader.ViewRows | None] = {}
+        self._calls: dict[str, ViewRows | None] = {}
         self.damaged = Counter[str]()
 
-    def rows(self, file: CsvFile) -> list[view_reader.ViewRows]:
+    def rows(self, file: CsvFile) -> list[ViewRows]:
         """Return the rows of a file, one entry per view."""
         return [rows for view in file.views if (rows := self._rows(file, view)) and rows.count]
 
-    def _rows(self, file: CsvFile, view: str) -> view_reader.ViewRows | None:
+    def _rows(self, file: CsvFile, view: str) -> ViewRows | None:
         if not file.categories:
             return self._read(view, file.where)
         if view not in self._calls:
@@ -479,7 +479,7 @@ class _Source:
         rows = self._calls[view]
         return rows and rows.take(np.isin(rows.ints("category"), chosen))
 
-    def _read(self, view: str, where: str = "") -> view_reader.ViewRows | None:
+    def _read(self, view: str, where: str = "") -> ViewRows | None:
         reader = view_reader.ViewReader(self._references, view, columns_read(view, self.files), where)
         rows = reader.read_all()
         self.damaged.update({f"{view}.{column}": count for column, count in reader.damaged.items()})
@@ -498,9 +498,7 @@ class _Source:
         return left
 
 
-def _in_order(
-    file: CsvFile, views: Sequence[view_reader.ViewRows], options: ConvertOptions
-) -> Iterator[list[view_reader.Values]]:
+def _in_order(file: CsvFile, views: Sequence[ViewRows], options: ConvertOptions) -> Iterator[list[Values]]:
     """Yield the cells of rows in order of start and id, in batches of some thousand rows."""
     start, number = (np.concatenate([rows.ints(name) for rows in views]) for name in ("start", "id"))
     order: Ints = np.lexsort((number, start))
@@ -510,26 +508,23 @@ def _in_order(
         return
     columns = [_concatenated(parts) for parts in zip(*(_cells(file, rows, options) for rows in views), strict=True)]
     for rows in chunks:
-        yield [
-            view_reader.Coded(c.codes[rows], c.texts) if isinstance(c, view_reader.Coded) else view_reader.take(c, rows)
-            for c in columns
-        ]
+        yield [Coded(c.codes[rows], c.texts) if isinstance(c, Coded) else view_reader.take(c, rows) for c in columns]
 
 
-def _concatenated(parts: Sequence[view_reader.Values]) -> view_reader.Values:
+def _concatenated(parts: Sequence[Values]) -> Values:
     """Return the column of several views as one; texts where a damaged file mixes numbers and texts."""
     arrays = [part for part in parts if isinstance(part, np.ndarray)]
     if len(arrays) == len(parts) and len({array.dtype for array in arrays}) == 1:
         return view_reader.joined(arrays)
-    texts = (cells_of(part) if isinstance(part, np.ndarray) else view_reader.listed(part) for part in parts)
-    return view_reader.Coded.of(itertools.chain.from_iterable(texts))
+    texts = (cells_of(part) if isinstance(part, np.ndarray) else listed(part) for part in parts)
+    return Coded.of(itertools.chain.from_iterable(texts))
 
 
-def _cells(file: CsvFile, rows: view_reader.ViewRows, options: ConvertOptions) -> list[view_reader.Values]:
+def _cells(file: CsvFile, rows: ViewRows, options: ConvertOptions) -> list[Values]:
     return [cell.make(rows, options) for _, cell in file.all_columns(options.with_rank)]
 
 
-def _groups(file: CsvFile, views: Sequence[view_reader.ViewRows], options: ConvertOptions) -> Groups:
+def _groups(file: CsvFile, views: Sequence[ViewRows], options: ConvertOptions) -> Groups:
     groups: Groups = {}
     for rows in views:
         add_stats(groups, stats_of(file.name_cell.make(rows, options), rows.ints("start"), rows.ints("end")))
@@ -553,9 +548,9 @@ Groups = dict[str, Moments]
 """Statistics by name."""
 
 
-def stats_of(names: view_reader.Values, start: Ints, end: Ints) -> Iterator[tuple[str, Moments]]:
+def stats_of(names: Values, start: Ints, end: Ints) -> Iterator[tuple[str, Moments]]:
     """Return names with statistics of durations; rows with invalid timestamps count as calls, not as time."""
-    coded, known = view_reader.as_coded(names), np.where(valid_times(start, end), end - start, -1)
+    coded, known = as_coded(names), np.where(valid_times(start, end), end - start, -1)
     groups, texts = group_rows([coded.codes]), [*coded.texts, ""]
     moments = moments_by_group(known[groups.order], groups.first)
     return zip((texts[code] for (code,) in groups.keys), moments, strict=True)

@@ -390,7 +390,7 @@ def _rank(connection: apsw.Connection, opening: Opening, suffix: str, form: _For
     mpi_rank, note = _mpi_rank(process["environment"], process["extdata"])
     return Rank(
         number=0,
-        guid=next((guid for guid in guids if versions.suffix_of(guid) == suffix), versions.guid_of(suffix)),
+        guid=next((guid for guid in guids if suffix_of(guid) == suffix), versions.guid_of(suffix)),
         suffix=suffix,
         opening=opening,
         tables=tables,

@@ -41,7 +41,7 @@ _ENCODED = msgspec.json.Encoder().encode
 
 
 class Event(msgspec.Struct, gc=False):
-    """What is read of an event: a third of the time of a dict."""
+    """The fields of an event that are read; parsed, it takes two thirds of the time of a dict."""
 
     ph: Any = None
     cat: Any = ""

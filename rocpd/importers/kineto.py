@@ -19,7 +19,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
-from rocpd.base import frozen
+from rocpd.base import by_key, frozen
 from rocpd.importers import words
 from rocpd.importers.files import TraceSource, TraceTarget
 from rocpd.importers.json_stream import JsonEvents
@@ -70,19 +70,20 @@ _POINT, _OF_PROFILER = "(point)", "trace"
 """Kinds of events that do not last, and of what the profiler says of itself."""
 
 
-class _Kinds(dict[str, str]):
+class _Kinds(dict[Any, str]):
     """Category of a range -> its present name, in small letters: PyTorch 1.8 called operators `Operator`."""
 
-    def __missing__(self, category: str) -> str:
-        kind = self[category] = _FORMER.get(category.lower(), category.lower())
+    def __missing__(self, category: Any) -> str:
+        name = str(category).lower()
+        kind = self[category] = _FORMER.get(name, name)
         return kind
 
     def of(self, events: Sequence[Event]) -> list[str]:
         """Return the kind of each event."""
-        written = [event.cat for event in events]
-        if set(map(type, written)) != {str}:
-            written = [category if type(category) is str else str(category) for category in written]
-        return [self[category] if event.ph == "X" else _POINT for event, category in zip(events, written, strict=True)]
+        try:
+            return [self[event.cat] if event.ph == "X" else _POINT for event in events]
+        except TypeError:  # a list or an object as a category
+            return [self[str(event.cat)] if event.ph == "X" else _POINT for event in events]
 
 
 def _is_collective(name: str, category: str) -> bool:
@@ -116,9 +117,7 @@ class KinetoSurvey:
 
     def add(self, events: Sequence[Event]) -> None:
         """Look at events."""
-        kinds = self._kinds.of(events)
-        for kind in dict.fromkeys(kinds):
-            of_kind = [event for event, its in zip(events, kinds, strict=True) if its is kind]
+        for kind, of_kind in by_key(zip(self._kinds.of(events), events, strict=True)).items():
             if kind == _POINT:
                 self._add_points(of_kind)
             elif kind in _OPERATIONS:
@@ -414,9 +413,8 @@ class KinetoRows:
             events, names, arguments, lines, [_SHOWN.get(kind) or kind.upper() for kind in kinds],
             [0] * count, ["{}"] * count, ["{}"] * count, [()] * count,
         )  # fmt: skip
-        for kind in dict.fromkeys(kinds):
-            describe = _DESCRIBED.get(kind, KinetoRows._describe_others)
-            describe(self, regions, [at for at, its in enumerate(kinds) if its is kind])
+        for kind, places in by_key(zip(kinds, range(count), strict=True)).items():
+            _DESCRIBED.get(kind, KinetoRows._describe_others)(self, regions, places)
         return times | {
             "tid": [self._threads[line] for line in lines],
             "name": names,
@@ -604,13 +602,11 @@ def _with_events(columns: _Columns) -> dict[str, Any]:
 
 def _hashed(operations: Sequence[_Placed]) -> list[tuple[_Placed, int]]:
     """Return operations of GPUs, each with a hash of what says which one it is."""
-    result = []
-    for operation in operations:
-        event = operation[0]
+    hashes = []
+    for event, _ in operations:
         its = event.args or {}
-        which = event.ts, its.get("correlation"), its.get("device"), its.get("stream"), event.name
-        result.append((operation, hash(which)))
-    return result
+        hashes.append(hash((event.ts, its.get("correlation"), its.get("device"), its.get("stream"), event.name)))
+    return list(zip(operations, hashes, strict=True))
 
 
 def _externals(arguments: Sequence[Mapping[str, Any]]) -> list[int]:

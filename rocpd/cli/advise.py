@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -16,9 +16,9 @@ from rocpd.base import entries, frozen
 from rocpd.base.option import Heading, declare, options_of, plain, spelt
 from rocpd.base.texts import as_data
 from rocpd.cli import tables
-from rocpd.cli.commands import Asked, also_takes
+from rocpd.cli.commands import Asked, also_takes, hides
 from rocpd.cli.diagnostics import clear_bars, job_text, note, progress, report_written
-from rocpd.cli.options import JobChoice, SelectionOptions, TableOptions
+from rocpd.cli.options import FilterOptions, JobChoice, SelectionOptions, TableOptions, WindowOptions
 from rocpd.cli.terminal import screen_of
 from rocpd.facts.rank import Options
 from rocpd.federate.select.align import Align
@@ -120,6 +120,13 @@ class Changed:
     format: str = tables.format_option("Format:", tables.TEXT_OR_JSON.keys)
 
 
+def _parts_of_jobs() -> Iterator[str]:
+    """Yield the names of the options that choose events or a window: whatif replays whole jobs."""
+    for group, kept in ((WindowOptions, ("align", "clock_offset", "step_marker")), (FilterOptions, ("rank", "host"))):
+        yield from (option.name for option in options_of(group) if option.name not in kept)
+
+
+@hides(_parts_of_jobs)
 @also_takes(lambda: entries.declared(("categories", "step_marker"), Options))
 def whatif(job: JobChoice, changed: Changed, output: TableOptions, asked: Asked) -> None:
     """Predict how long a step would take, had something been different.

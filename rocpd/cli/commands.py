@@ -65,7 +65,7 @@ class HelpfulCommand(TyperCommand):
         shown = list(rows_of(each for each in self.params if each.name in self.plain))
         rows = [row for heading in Heading for above, row in shown if above == heading]
         with formatter.section("Options"):
-            formatter.write_dl([*rows, (_ALL, f"All {len(self.params)} options, {_HOW}.")])
+            formatter.write_dl([*rows, (_ALL, f"All {len(list(rows_of(self.params)))} options, {_HOW}.")])
 
     def format_whole_help(self, ctx: Context, formatter: HelpFormatter) -> None:
         """Write the whole help: every option, under headings."""
@@ -116,7 +116,7 @@ def _write_paragraph(text: str, formatter: HelpFormatter) -> None:
 def rows_of(parameters: Iterable[Parameter]) -> Iterator[tuple[str, tuple[str, str]]]:
     """Yield the heading of each option, and its row: spelling and help."""
     for each in parameters:
-        if isinstance(each, TyperArgument | TyperOption):
+        if isinstance(each, TyperArgument | TyperOption) and not each.hidden:
             spelt = [] if isinstance(each, TyperArgument) else sorted(each.opts, key=lambda flag: flag.startswith("--"))
             row = " ".join(filter(None, (", ".join(spelt), each.metavar))), each.help or ""
             yield each.rich_help_panel or Heading.OTHER, row
@@ -197,11 +197,21 @@ def also_takes(options: Callable[[], Iterable[Option]]) -> Callable[[Marked], Ma
     return mark
 
 
+def hides(options: Callable[[], Iterable[str]]) -> Callable[[Marked], Marked]:
+    """Leave options, by name, out of help and completion: the command takes them only to say why it refuses them."""
+
+    def mark(command: Marked) -> Marked:
+        command.hides = options  # type: ignore[attr-defined]
+        return command
+
+    return mark
+
+
 def command_of(function: Function, name: str) -> HelpfulCommand:
     """Return the command of a function."""
     groups = {name: kind for name, kind in typing.get_type_hints(function).items() if name != "return"}
     options = [option for kind in groups.values() if kind is not Asked for option in options_of(kind)]
-    declared = list(getattr(function, "declared_elsewhere", tuple)())
+    declared, unseen = (list(getattr(function, mark, tuple)()) for mark in ("declared_elsewhere", "hides"))
     shared = [option for option in declared if any(_is_same(option, each) for each in options)]
     words = {word for option in (*options, VERBOSE) for word in _words(option)}
     elsewhere = [option for option in declared if words.isdisjoint(_words(option))]
@@ -223,13 +233,14 @@ def command_of(function: Function, name: str) -> HelpfulCommand:
             evidence.release()
 
     context = inspect.Parameter("typer_context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
-    run.__signature__ = inspect.Signature([context, *map(_parameter, options)])  # type: ignore[attr-defined]
+    parameters = [_parameter(option, is_hidden=option.name in unseen) for option in options]
+    run.__signature__ = inspect.Signature([context, *parameters])  # type: ignore[attr-defined]
     hidden = {flag.lstrip("-"): option.flag.lstrip("-") for option in options for flag in option.hidden_flags}
     settings = {**SETTINGS, "token_normalize_func": lambda word: hidden.get(word, word)}
     app = typer.Typer(add_completion=False, rich_markup_mode=None)
     app.command(name, cls=HelpfulCommand, help=function.__doc__, context_settings=settings)(run)
     command = cast(HelpfulCommand, typer.main.get_command(app))
-    command.plain = frozenset(option.name for option in options if option.is_plain)
+    command.plain = frozenset(option.name for option in options if option.is_plain and option.name not in unseen)
     command.params.append(_whole_help_option(command))
     return command
 
@@ -275,7 +286,7 @@ def _made(kind: type, values: Mapping[str, Any]) -> object:
     return kind(**{o.name: tuple(values[o.name]) if o.several else values[o.name] for o in options_of(kind)})
 
 
-def _parameter(option: Option) -> inspect.Parameter:
+def _parameter(option: Option, *, is_hidden: bool) -> inspect.Parameter:
     """Return an option as typer reads it: a parameter of a function."""
     is_choice = issubclass(option.kind, StrEnum)
     complete = _completion(option) if is_choice or option.complete or option.complete_from else None
@@ -291,6 +302,7 @@ def _parameter(option: Option) -> inspect.Parameter:
         envvar=option.environment or None,
         help=text_of(option),
         rich_help_panel=option.heading or Heading.WHAT,
+        hidden=is_hidden,
     )
     return inspect.Parameter(
         option.name,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import inspect
 import re
+from pathlib import Path
 
 import pytest
-from typer.core import TyperArgument
+from typer.core import TyperArgument, TyperOption
 
 from rocpd.base.option import Heading
-from rocpd.cli.commands import COMMANDS, command_of, function_of
+from rocpd.cli.commands import COMMANDS, HelpfulCommand, command_of, function_of
 from tests.conftest import Cli
 
 MOST_LINES = 45
@@ -18,6 +19,10 @@ READERS = ("query", "summary", "convert", "merge", "info", "shell")
 
 def sections(text: str) -> list[str]:
     return [line.removesuffix(":") for line in text.splitlines() if line.endswith(":") and not line.startswith(" ")]
+
+
+def options_in(command: HelpfulCommand) -> list[TyperArgument | TyperOption]:
+    return [each for each in command.params if isinstance(each, TyperArgument | TyperOption)]
 
 
 @pytest.fixture(autouse=True)
@@ -50,14 +55,25 @@ def test_help_fits_a_screen(command: str, cli: Cli) -> None:
     declared = command_of(function_of(command), command)
     plain = {max(each.opts, key=len) for each in declared.params if each.name in declared.plain}
     assert sorted(shown) == sorted([*(flag for flag in plain if flag.startswith("--")), "--help-all"])
-    assert f"All {len(declared.params)} options" in text
+    assert f"All {sum(not each.hidden for each in options_in(declared))} options" in text
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_whole_help_has_every_option(command: str, cli: Cli) -> None:
     text = cli(command, "--help-all").out
-    for each in command_of(function_of(command), command).params:
-        assert f"\n  {min(each.opts, key=len)}" in text or isinstance(each, TyperArgument)
+    for each in options_in(command_of(function_of(command), command)):
+        shown = f"\n  {min(each.opts, key=len)}"
+        assert f"{shown} " not in text if each.hidden else shown in text or isinstance(each, TyperArgument)
+
+
+@pytest.mark.parametrize("words", [("--start", "10%"), ("--agent", "1"), ("--launched",)])
+def test_help_leaves_out_what_a_command_refuses(words: tuple[str, ...], job: Path, cli: Cli) -> None:
+    """Other commands take it, so that it is an option, and the refusal has a reason."""
+    said = cli("whatif", job, *words)
+    assert f"  {words[0]} " not in cli("whatif", "--help-all").out
+    assert f"  {words[0]} " in cli("summary", "--help-all").out
+    assert said.code == 2
+    assert "effect" in said.err or "needs a window" in said.err
 
 
 def test_spellings_of_amd_stand_apart(cli: Cli) -> None:

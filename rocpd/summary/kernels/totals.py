@@ -7,10 +7,10 @@ Python.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -210,13 +210,35 @@ class Label(NamedTuple):
         return domain_of(self.category)
 
 
-def _totals_by_label(reading: RankReading, kind: str) -> dict[Label, grouping.Sums]:
-    """Return durations and bytes of the events of one rank, of one of `ALL_KINDS`, by label."""
+class EventsByGroup(NamedTuple):
+    """Events, grouped: the events of a group are next to each other.
+
+    Args:
+        durations: durations [ns]; -1 with invalid timestamps.
+        sizes: sizes [bytes]; None if the kind has none.
+        first: place of the first event of each group.
+    """
+
+    durations: Ints
+    sizes: Ints | None
+    first: Ints
+
+
+def totals_by_label(
+    reading: RankReading, kind: str, add_up: Callable[[EventsByGroup], Sequence[grouping.Value]]
+) -> dict[Label, grouping.Value]:
+    """Return the sums of the events of one rank by label.
+
+    Args:
+        reading: reads the rank.
+        kind: one of `ALL_KINDS`.
+        add_up: returns the sum of each group of some events.
+    """
     by = reading.options.by
     origins = read_origins(reading, by) if by in LAUNCHES else None
     lane = by if by in (*LANES, *LAUNCHES) else None
-    names, sums = reading.reader.once((_TOTALS, kind, lane), lambda: _sums_by_key(reading, kind, origins))
-    totals: dict[Label, grouping.Sums] = {}
+    names, sums = reading.reader.once((kind, add_up, lane), lambda: _sums_by_key(reading, kind, add_up, origins))
+    totals: dict[Label, grouping.Value] = {}
     for label, sums_of_label in zip(_labels(reading, kind, names, list(sums), origins), sums.values(), strict=True):
         if _LAYOUTS[kind].keys != _CATEGORISED or not is_marker(label.category):  # markers have a kind of their own
             grouping.merge(totals, {label: sums_of_label})
@@ -224,15 +246,18 @@ def _totals_by_label(reading: RankReading, kind: str) -> dict[Label, grouping.Su
 
 
 def _sums_by_key(
-    reading: RankReading, kind: str, origins: Origins | None
-) -> tuple[Names, dict[tuple[int, ...], grouping.Sums]]:
+    reading: RankReading,
+    kind: str,
+    add_up: Callable[[EventsByGroup], Sequence[grouping.Value]],
+    origins: Origins | None,
+) -> tuple[Names, dict[tuple[int, ...], Any]]:
     """Return the sums of the events of one rank by key, and the texts that numbers in keys stand for."""
     names = Names()
-    sums: dict[tuple[int, ...], grouping.Sums] = {}
+    sums: dict[tuple[int, ...], Any] = {}
     for keys, durations, sizes in _batches(reading, kind, names, origins):
         groups = group_rows(keys)
-        in_order = durations[groups.order], None if sizes is None else sizes[groups.order]
-        grouping.merge(sums, dict(zip(groups.keys, _sums(*in_order, groups.first), strict=True)))
+        events = EventsByGroup(durations[groups.order], None if sizes is None else sizes[groups.order], groups.first)
+        grouping.merge(sums, dict(zip(groups.keys, add_up(events), strict=True)))
     return names, sums
 
 
@@ -349,7 +374,7 @@ def _totals(
 
 
 def _of_kinds(reading: RankReading, kinds: Sequence[str], head: Sequence[str], without: Collection[str] = ()) -> OfRank:
-    work = partial(totals_of_rank, kinds=kinds, head=head, without=without)
+    work = partial(_totals_of_rank, kinds=kinds, head=head, without=without)
     return reading.derived(_TOTALS, work, kinds, head, sorted(without))
 
 
@@ -357,12 +382,14 @@ copies_of_rank = partial(_of_kinds, kinds=("memory_copies",), head=("name",))
 """The copies of one rank by direction."""
 
 
-def totals_of_rank(reading: RankReading, kinds: Sequence[str], head: Sequence[str], without: Collection[str]) -> OfRank:
+def _totals_of_rank(
+    reading: RankReading, kinds: Sequence[str], head: Sequence[str], without: Collection[str]
+) -> OfRank:
     """Add up the events of one rank; count all of a kind, and those that have a duration."""
     parts: dict[Key, dict[Row, list[grouping.Sums]]] = {}
     counts = {}
     for kind in kinds:
-        labels = _totals_by_label(reading, kind)
+        labels = totals_by_label(reading, kind, _sums)
         totals = {label: of_label for label, of_label in labels.items() if label.domain not in without}
         spreads = [spread for spread, _ in totals.values()]
         counts[kind] = grouping.Sums((sum(spread.calls for spread in spreads), sum(spread.timed for spread in spreads)))
@@ -373,17 +400,16 @@ def totals_of_rank(reading: RankReading, kinds: Sequence[str], head: Sequence[st
     return {division: {key: added(some) for key, some in heads.items()} for division, heads in parts.items()}, counts
 
 
-def _sums(durations: Ints, sizes: Ints | None, first: Ints) -> list[grouping.Sums]:
-    """Return durations and bytes of groups of events, which start at `first`; -1 is the duration of invalid times."""
-    spreads = spreads_by_group(durations, first)
-    bytes_of_each = [0] * len(spreads)
-    if sizes is not None:
-        counted = np.where((durations >= 0) & (sizes > 0), sizes, 0)
+def _sums(events: EventsByGroup) -> list[grouping.Sums]:
+    spreads = spreads_by_group(events.durations, events.first)
+    sizes = [0] * len(spreads)
+    if events.sizes is not None:
+        counted = np.where((events.durations >= 0) & (events.sizes > 0), events.sizes, 0)
         if total(counted) >= 1 << 63:
-            bytes_of_each = [total(part) for part in np.split(counted, first[1:])]
+            sizes = [total(part) for part in np.split(counted, events.first[1:])]
         else:
-            bytes_of_each = np.add.reduceat(counted, first).tolist()
-    return [grouping.Sums(pair) for pair in zip(spreads, bytes_of_each, strict=True)]
+            sizes = np.add.reduceat(counted, events.first).tolist()
+    return [grouping.Sums(pair) for pair in zip(spreads, sizes, strict=True)]
 
 
 def _time(of_head: grouping.Sums) -> int:

@@ -350,13 +350,13 @@ class _Load(Total):
     kernels: int = 0
     copies: int = 0
     span: _Span = _Span()
-    parts: PartTimes = PartTimes()
+    spent: PartTimes = PartTimes()
     kernel_sum: int = 0
 
     def times(self) -> tuple[int, ...]:
         """Return the values of `_MEASURES`."""
-        parts = self.parts
-        return self.span.length(), parts.busy, parts.compute, parts.all_communication, parts.all_copies
+        spent = self.spent
+        return self.span.length(), spent.busy, spent.compute, spent.all_communication, spent.all_copies
 
 
 class _Slices(NamedTuple):
@@ -540,7 +540,7 @@ def _working(reading: Reading, by: By, loads: Mapping[Key, _Load]) -> Mapping[Ke
 def _ranks(reading: Reading, by: By, loads: Mapping[Key, _Load], judgement: Judgement) -> Summary:
     hosts = {rank.number: rank.hostname for rank in reading.session.ranks}
     is_one_job = loads and reading.session.runs == 1
-    mean = sum(load.parts.compute for load in loads.values()) / len(loads) if is_one_job else 0
+    mean = sum(load.spent.compute for load in loads.values()) / len(loads) if is_one_job else 0
     table = TABLES["ranks"]
     rows = []
     culprits = judgement.culprits if by is By.RANK else ()
@@ -548,7 +548,7 @@ def _ranks(reading: Reading, by: By, loads: Mapping[Key, _Load], judgement: Judg
     for key in sorted(loads, key=lambda key: (worst.get(key, len(worst)), order_of(key))):
         load = loads[key]
         front = key if by in GROUPS else (*key, hosts[cast("int", key[0])])
-        share = load.parts.compute / mean if mean else None
+        share = load.spent.compute / mean if mean else None
         rows.append((*front, load.kernels, load.copies, *load.times(), load.kernel_sum, share))
     fields = table.fields[1:] if by in GROUPS else table.fields
     ranks = Summary(table, (*DIVISIONS[by], *fields), rows, findings=judgement.findings)

@@ -33,8 +33,10 @@ def jumps(
         events: returns starts and ends of the events of a rank [ns of its clock].
     """
     of_line = by_key((lines[rank], rank) for rank in begins)
+    if len(of_line) < 2:
+        return {}
     steps = sorted(set.intersection(*({each for each in of if each is not None} for of in begins.values())))
-    if len(of_line) < 2 or len(steps) <= _FEWEST:
+    if len(steps) <= _FEWEST:
         return {}
     at = {line: np.array([[begins[rank][step] for step in steps] for rank in ranks]) for line, ranks in of_line.items()}
     lasts = np.array([np.median(np.diff(each), axis=0) for each in at.values()])

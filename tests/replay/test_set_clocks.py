@@ -48,3 +48,8 @@ def test_a_step_that_is_longer_by_one_clock_alone_is_a_jump() -> None:
 )
 def test_a_stall_is_no_jump(late: dict[int, int], others: dict[int, int], is_idle: bool) -> None:
     assert not _found(late, others, is_idle=is_idle)
+
+
+def test_without_steps_no_jump_is_seen() -> None:
+    """As of a job in which no rank marks any, on clocks that do not compare."""
+    assert not jumps({}, {0: 0, 1: 1}, lambda _: np.empty(0, np.int64))

@@ -105,7 +105,7 @@ class Blaming(StepTimes):
             self._denied(causes),
             bool((np.bincount(self.beyond.shapes) > 1).any()),
             sum(link.is_inferred for link in self.job.links),
-            hides_hosts(self.job, self._meets, self._unmatched, self.step_ns * len(self.steps)),
+            hides_hosts(self.job, self._meets, self.job.unmatched_in(self.counts), self.step_ns * len(self.steps)),
         )
 
     def _remove(self, cause: Cause) -> None:

@@ -135,6 +135,10 @@ class JobGraph:
         ends = np.array([last for _, last in self.own.values()], np.int64)
         return np.array([*self.own, -1], np.int64)[np.searchsorted(ends, points, side="right")]
 
+    def unmatched_in(self, counts: Flags) -> Ints:
+        """Return the transfers without known partners among points; `counts`: whether each point is one of these."""
+        return self.unmatched[counts[self.unmatched]]
+
     @functools.cached_property
     def rank(self) -> Ints:
         """The rank of each point; only changes need it for all points."""

@@ -47,11 +47,6 @@ class StepTimes:
         return tuple(np.setdiff1d(talks, met).tolist()) if len(met) else ()
 
     @functools.cached_property
-    def _unmatched(self) -> Ints:
-        """The transfers in steps that count whose partners are not known."""
-        return self.job.unmatched[self.counts[self.job.unmatched]]
-
-    @functools.cached_property
     def _ending(self) -> list[slice]:
         """The points of each rank, except the unmet ranks, which would end as recorded whatever the others do."""
         return [slice(*ends) for rank, ends in self.job.own.items() if rank not in self._unmet]

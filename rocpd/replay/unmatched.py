@@ -23,7 +23,7 @@ def may_wait(job: JobGraph, counts: Flags, at: Ints, less: Ints) -> tuple[Ints, 
         less: time that each point loses [ns].
     """
     points = job.points
-    alone = job.unmatched[counts[job.unmatched]]
+    alone = job.unmatched_in(counts)
     if not len(alone):
         return ()
     losing = (counts & (less > 0)).nonzero()[0]

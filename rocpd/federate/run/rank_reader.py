@@ -196,10 +196,10 @@ class Works:
 
     def __call__(self, reader: RankReader) -> list[Any]:
         """Do the works."""
-        keeping, answers = reader.keeping(), []
+        answers = []
         for work in self.works:
             try:
-                answers.append(work(keeping))
+                answers.append(work(reader))
             except Exception as error:  # noqa: BLE001 (the other works go on)
                 answers.append(error)
         return answers

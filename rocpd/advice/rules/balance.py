@@ -252,7 +252,8 @@ def _slowing(case: Case, clocks: Sequence[Row]) -> Iterator[Finding]:
 def _losing(case: Case, row: Row, text: str, evidence: Mapping[str, object], lost: float) -> Finding:
     """Return the finding on the clock of a GPU that loses the share `lost` of its compute time."""
     compute = case.job.shares.get(row["rank"], {}).get("compute", 100.0)
-    return replace(case.finding(text, compute * lost, evidence, row=row), window=case.example()[1])
+    _, window = case.example()
+    return replace(case.finding(text, compute * lost, evidence, row=row), window=window)
 
 
 def _lost(row: Row) -> float:

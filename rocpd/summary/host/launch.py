@@ -157,8 +157,7 @@ def launch(reading: Reading) -> Tables:
     times = reading.asking(replace(reading.options, by=By.AGENT)).times()
     work = partial(_read_launches, step=is_step(reading.options.step_marker))
     given = {rank: (of_clock.tolist(), times.get(rank)) for rank, of_clock in of_clocks.items()}
-    answer = yield from reading.summed(work, _LAUNCHING, given=given, what="kernels or copies")
-    sums, delays, queues, spent = answer
+    sums, delays, queues, spent = yield from reading.summed(work, _LAUNCHING, given=given, what="kernels or copies")
     if not delays and any(operations for operations, *_ in sums.values()):
         raise grouping.nothing("operation has a call that launched it")
     findings = list(_findings(delays, spent))

@@ -97,6 +97,7 @@ class Writer:
         self.suffix = suffix_of(guid)
         self.version = version
         self.tables = tables_of(version)
+        self._next: dict[str, int] = {}  # table -> the id that SQLite gives its next row; 0: unknown
 
     def insert(self, base: str, columns: Mapping[str, Sequence[Any]]) -> None:
         """Insert rows into table `base`: for each column the values of all rows; `guid` fills itself in.
@@ -106,6 +107,11 @@ class Writer:
         if base in OPTIONAL_TABLES and base not in self.tables:
             self.tables[base] = tuple(column.name for column in table(base).columns)
             self.connection.execute(create_table_text(base, self.suffix, self.guid, self.version))
+        ids, due = columns.get("id"), self._next.get(base, 1)
+        are_due = isinstance(ids, range) and ids.start == due and ids.step == 1
+        if are_due and len(columns) > 1:  # SQLite gives rows these ids itself, without a search for each
+            columns = {name: column for name, column in columns.items() if name != "id"}
+        self._next[base] = 0
         table_name, names, given = base + self.suffix, tuple(columns), tuple(columns.values())
         count = len(given[0])
         whole = count - count % _ROWS_AT_ONCE
@@ -116,6 +122,7 @@ class Writer:
         if whole < count:
             text = _insert_text(table_name, names, count - whole)
             self.connection.execute(text, _row_by_row(given, whole, count - whole))
+        self._next[base] = ids.stop if isinstance(ids, range) and are_due else 0
 
     def loosen(self, base: str) -> None:
         """Replace an empty table by one that allows NULL except in id and guid, as other profilers write it."""

@@ -8,7 +8,7 @@ others for it. The cost is a fact of the recording; whether the cause lasts is a
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -17,7 +17,7 @@ import numpy as np
 from rocpd.base import Flags, Floats, Ints, by_key
 from rocpd.facts.columns import numbered, per_id
 from rocpd.facts.communication.collectives import listed
-from rocpd.facts.timeline import COMPUTE, COPIES, owned
+from rocpd.facts.timeline import owned
 from rocpd.facts.units import LEAST_STEPS, slow_beyond
 from rocpd.replay import trend
 from rocpd.replay.causes import OF_COMPUTE, OF_HOST, PARTS, STALLS, Blame, Candidate, Cause, CauseKind, together
@@ -25,7 +25,7 @@ from rocpd.replay.chance import LEAST_TO_TELL, LIKELY, MODEL, chance_among, chan
 from rocpd.replay.denied import Denied, denied, hides_hosts
 from rocpd.replay.excess import Excess, are_alike
 from rocpd.replay.job import WELL_MATCHED, JobGraph
-from rocpd.replay.points import Point, add_to, narrowed, no_times
+from rocpd.replay.points import add_to, narrowed, no_times
 from rocpd.replay.steps import StepTimes
 from rocpd.replay.unmatched import at_most, may_wait
 
@@ -38,8 +38,15 @@ _SHOWN = 0.1  # share of the time a step lost: if no part grew by that much, no 
 _MAIN = 0.5  # share of the time a step lost that one rank explains
 _FEWEST_LINKS = 3  # links that compare, so that their median says what is usual
 _HALF = 0.5  # share of the suspect's excess: ranks with at least that much take about as much longer
-_AT_ONCE = 1 << 16  # points
 _ALL_OF = 0.5  # share of the median excess of a host's ranks that each of them has at least
+
+
+class _Known:
+    """Results that hold until further times are removed: the excess by number in `what`, and the late hosts."""
+
+    def __init__(self) -> None:
+        self.excess: dict[int, Floats] = {}
+        self.hosts: list[Candidate] | None = None
 
 
 class Blaming(StepTimes):
@@ -53,17 +60,12 @@ class Blaming(StepTimes):
 
     def __init__(self, job: JobGraph, steps: Sequence[int], beyond: Excess) -> None:
         super().__init__(job, steps)
-        self.beyond, points = beyond, job.points
-        self.what = np.full(len(points), 3, np.int8)  # communication
-        self.what[points.part == COPIES] = 2
-        self.what[(points.part < 0) & (points.kind != Point.MEETING)] = 1  # the host
-        self.what[(points.part == COMPUTE) & (points.kind != Point.ARRIVAL)] = 0
-        recorded = points.time
+        self.beyond, recorded = beyond, job.points.time
         self.now: int | None = self.spent(recorded)  # a replay without a change is the recording
         self.step_ns = self.now / max(1, len(steps))
         self.waited = self.waits = self._waiting(recorded)  # in the recording, and in the replay that gave `now`
         self.removed = self.nothing()
-        self._excess: dict[int, Floats] = {}  # by number in `what`, until further times are removed
+        self._known = _Known()
         self.hosts: list[Cause] = []  # hosts whose excess is removed
         self.alone = self._alone()
         self.stalls = trend.stalls(self.alone, self.step_ns, is_one_kind=True)
@@ -74,7 +76,7 @@ class Blaming(StepTimes):
 
     def blame(self) -> Blame:
         """Return the causes, and the other results of the replays."""
-        causes, recorded = list[Cause](), self._excess
+        causes, recorded = list[Cause](), self._known
         self.own = self.own_beside(self._late)
         for _ in range(_MOST_CAUSES):
             self.job.give_back()
@@ -85,7 +87,7 @@ class Blaming(StepTimes):
             self._remove(cause)
         causes = together(causes + self._hidden_by_each_other(len(causes)))
         usual = self.spent(self.job.replay_less(self._beyond_usual, self.removed.dtype))
-        self.removed, self.hosts, self.own, self._excess = self.nothing(), [], None, recorded
+        self.removed, self.hosts, self.own, self._known = self.nothing(), [], None, recorded
         causes = list(map(self._with_cost_alone, causes))
         causes = [replace(each, most=self._most(each, causes)) for each in causes]
         every, known, more = self._computing
@@ -111,7 +113,7 @@ class Blaming(StepTimes):
     def _remove(self, cause: Cause) -> None:
         """Add the excess of the points of a cause to the removed times."""
         add_to(self.removed, self._less(cause))
-        self._excess = {}
+        self._known = _Known()
         if cause.kind is CauseKind.HOST:
             self.hosts.append(cause)
             self.own = self.own_beside([*self._late, *self.hosts])
@@ -278,7 +280,7 @@ class Blaming(StepTimes):
     @functools.cached_property
     def _longer(self) -> Floats:
         """The time that each rank (column) takes longer than others usually do in each step (row) [ns]."""
-        return self.by_step(self.beyond.longer, self.beyond.is_compared)
+        return self.by_step_for(0) + self.by_step_for(1) + self.by_step_for(2)
 
     def _longer_now(self) -> Floats:
         """Return `_longer` without the excess of hosts that are removed [ns]."""
@@ -286,12 +288,12 @@ class Blaming(StepTimes):
             return self._longer
         hosts = self.lasting_of_hosts(self.hosts)
 
-        def left(here: slice) -> Ints:
-            return self._own_of(here) - hosts[here] - self._stalling_of(here) + self.beyond.passing_alone(here)
+        def left(rows: Ints) -> Ints:
+            return self._own_of(rows) - hosts[rows] - self._stalling_of(rows) + self.beyond.passing_alone(rows)
 
         return self.by_step(left, self.beyond.is_compared)
 
-    def _own_of(self, rows: slice) -> Ints:
+    def _own_of(self, rows: slice | Ints) -> Ints:
         """Return the excess of some points over the usual time of others, without that of removed hosts [ns].
 
         As recorded, it is calculated at each call: for many ranks a column of it takes too much memory.
@@ -317,35 +319,13 @@ class Blaming(StepTimes):
         """Return a column of zeros, one for each point."""
         return no_times(len(self.job.points), self.beyond.units.usual.dtype)
 
-    def by_step(self, values: Callable[[slice], Ints], some: Callable[[slice], Flags]) -> Floats:
-        """Return the sum of a value over the points of each rank (column) in each step (row).
-
-        Args:
-            values: returns the values of a slice of points.
-            some: returns which points of a slice count.
-        """
-        sums = np.zeros((len(self.ranks), len(self.steps)))
-        edges = np.array([0, *(end for _, end in self.job.own.values())])
-        rank = np.array([self.column.get(rank, 0) for rank in self.job.own]) * len(self.steps)
-        for low in range(0, len(self.counts), _AT_ONCE):
-            here = slice(low, low + _AT_ONCE)
-            rows = (some(here) & self.counts[here] & (self.what[here] < 3)).nonzero()[0]
-            at = np.repeat(rank, np.diff(edges.clip(low, here.stop)))[rows] + self.at[here][rows]
-            sums += np.bincount(at, values(here)[rows], sums.size).reshape(sums.shape)
-        return np.ascontiguousarray(sums.T)
-
-    def by_link(self, values: Ints, rows: Ints) -> Floats:
-        """Return the sum of a value over some transfers of each link (column) in each step (row)."""
-        sums = np.zeros((len(self.steps), len(self.job.links)))
-        np.add.at(sums, (self.at[rows], self.job.link[rows]), values)
-        return sums
-
     def by_step_for(self, what: int) -> Floats:
         """Return the excess of ranks (columns) in steps (rows) for one number in `what`, without removed times [ns]."""
-        if what not in self._excess:
+        known = self._known.excess
+        if what not in known:
             some = partial(self._compares, what)
-            self._excess[what] = self.by_step(lambda rows: self.beyond.longer(rows) - self.removed[rows], some)
-        return self._excess[what]
+            known[what] = self.by_step(lambda rows: self.beyond.longer(rows) - self.removed[rows], some)
+        return known[what]
 
     def _compares(self, what: int, rows: slice) -> Flags:
         """Whether points do one kind of work (its number in `what`), and compare with others."""
@@ -505,8 +485,13 @@ class Blaming(StepTimes):
         rows = self.job.link.rows[:-1]
         return rows[self.counts[rows]]
 
-    def _of_hosts(self) -> Iterator[Candidate]:
-        """Yield hosts of several ranks, all of which take longer than the ranks of other hosts, or stall together."""
+    def _of_hosts(self) -> list[Candidate]:
+        """Return hosts of several ranks, all of which take longer than ranks of other hosts, or stall together."""
+        if self._known.hosts is None:
+            self._known.hosts = list(self._late_hosts())
+        return self._known.hosts
+
+    def _late_hosts(self) -> Iterator[Candidate]:
         if not self._several:
             return
         most = self._of_several(np.maximum(self._of_host[1], 0), self.removed == 0)

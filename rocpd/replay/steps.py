@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
-from rocpd.base import Floats, Ints
+from rocpd.base import Flags, Floats, Ints
+from rocpd.facts.timeline import COMPUTE, COPIES
 from rocpd.replay.job import JobGraph
 from rocpd.replay.points import Edge, Point, places_of
+
+_AT_ONCE = 1 << 16  # points
 
 
 class StepTimes:
@@ -18,6 +21,11 @@ class StepTimes:
     Args:
         job: the graph.
         steps: numbers of the steps that count, in order.
+
+    Attributes:
+        ranks: the ranks, in order; `column`: the place of each.
+        at: the place of each point's step; `counts`: whether it is one of the steps.
+        what: the kind of work of each point: computing, that of the host, copies, and communication, as in `PARTS`.
     """
 
     def __init__(self, job: JobGraph, steps: Sequence[int]) -> None:
@@ -25,11 +33,40 @@ class StepTimes:
         self.ranks = sorted(job.steps)
         self.column = {rank: number for number, rank in enumerate(self.ranks)}
         self.at, self.counts = places_of(job.points.step, self.steps)
+        points = job.points
+        self.what = np.full(len(points), 3, np.int8)  # communication
+        self.what[points.part == COPIES] = 2
+        self.what[(points.part < 0) & (points.kind != Point.MEETING)] = 1  # the host
+        self.what[(points.part == COMPUTE) & (points.kind != Point.ARRIVAL)] = 0
 
     def of_ranks(self, ranks: Iterable[int]) -> Iterator[tuple[int, slice]]:
         """Yield the column of each rank with the slice of its points."""
         for rank in ranks:
             yield self.column[rank], slice(*self.job.own.get(rank, (0, 0)))
+
+    def by_step(self, values: Callable[[Ints], Ints], some: Callable[[slice], Flags]) -> Floats:
+        """Return the sum of a value over the points of each rank (column) in each step (row).
+
+        Args:
+            values: returns the values of some points.
+            some: returns which points of a slice count.
+        """
+        sums = np.zeros((len(self.ranks), len(self.steps)))
+        edges = np.array([0, *(end for _, end in self.job.own.values())])
+        rank = np.array([self.column.get(rank, 0) for rank in self.job.own]) * len(self.steps)
+        for low in range(0, len(self.counts), _AT_ONCE):
+            here = slice(low, low + _AT_ONCE)
+            rows = (some(here) & self.counts[here] & (self.what[here] < 3)).nonzero()[0]
+            first = np.repeat(rank, np.diff(edges.clip(low, here.stop)))[rows]
+            rows += low
+            sums += np.bincount(first + self.at[rows], values(rows), sums.size).reshape(sums.shape)
+        return np.ascontiguousarray(sums.T)
+
+    def by_link(self, values: Ints, rows: Ints) -> Floats:
+        """Return the sum of a value over some transfers of each link (column) in each step (row)."""
+        sums = np.zeros((len(self.steps), len(self.job.links)))
+        np.add.at(sums, (self.at[rows], self.job.link[rows]), values)
+        return sums
 
     def spent(self, times: Ints) -> int:
         """Return the time from the begin to the end of all steps that count, given times of points [ns]."""

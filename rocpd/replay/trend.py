@@ -144,8 +144,9 @@ def onset(every: Floats, columns: Sequence[int], step_ns: float) -> int | None:
     if low > high or not others.size:
         return None
     longer = every[:, columns].mean(1) - np.median(others, axis=1)
-    # The cut after which the two parts vary least.
-    at = min(range(low, high + 1), key=lambda cut: longer[:cut].var() * cut + longer[cut:].var() * (len(longer) - cut))
+    # The cut that leaves the least variance within the two parts has the most between them.
+    cuts, before = np.arange(low, high + 1), np.cumsum(longer - longer.mean())[low - 1 : high]
+    at = int(cuts[np.argmax(before**2 * (1 / cuts + 1 / (len(longer) - cuts)))])
     before, after = longer[:at], longer[at:]
     apart = float(after.mean() - np.median(before))
     spread = NORMAL * float(np.median(np.abs(before - np.median(before))))

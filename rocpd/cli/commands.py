@@ -11,7 +11,6 @@ import glob
 import inspect
 import keyword
 import os
-import sys
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -451,7 +450,10 @@ class Commands(TyperGroup):
 
 def _print_version(context: typer.Context, is_wanted: bool) -> None:
     if is_wanted and not context.resilient_parsing:
-        sys.stdout.write(f"rocpd {__version__}\n")
+        from rocpd.cli.diagnostics import standard_output
+
+        with standard_output() as out:
+            out.write(f"rocpd {__version__}\n")
         raise typer.Exit
 
 

@@ -405,8 +405,7 @@ def _exit_code(command: Callable[[], int], verbose: bool, ending: Ending, failed
     except typer.Exit as end:
         return end.exit_code
     except ReaderGoneError as gone:
-        # Python would complain when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _leave_stdout()
         return gone.code
     except Exception as error:
         if ending.code or isinstance(error, typer.Abort):
@@ -416,7 +415,16 @@ def _exit_code(command: Callable[[], int], verbose: bool, ending: Ending, failed
 
             say(traceback.format_exc())
         code = _write(_as_rocpd_error(error))
+        try:
+            sys.stdout.flush()
+        except OSError:  # a full disk
+            _leave_stdout()
         return failed if code == Exit.FAILED else code
+
+
+def _leave_stdout() -> None:
+    """Write to stdout no more: Python would complain, with an exit code of its own, when it flushes at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _as_rocpd_error(error: Exception) -> RocpdError:

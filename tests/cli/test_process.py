@@ -53,11 +53,12 @@ def test_a_reader_that_leaves_while_lines_are_written() -> None:
     assert (done.stdout.count("\n"), done.stderr) == (1, "")
 
 
-def test_stdout_on_a_full_disk(job: Path) -> None:
+@pytest.mark.parametrize("words", [("query", "select 1", "db0.db"), ("--version",), ("--help",)], ids=" ".join)
+def test_stdout_on_a_full_disk(words: tuple[str, ...], job: Path) -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
-            [*ROCPD, "query", "select 1", "db0.db"], stdout=full, stderr=subprocess.PIPE, text=True, check=False,
-            env=environment(),
+            [*ROCPD, *words], stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+            env=environment(PYTHONUNBUFFERED=""),
         )  # fmt: skip
     assert (done.returncode, done.stderr) == (1, "rocpd: error: output: No space left on device\n")
 

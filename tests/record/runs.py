@@ -16,6 +16,9 @@ import pytest
 from tests.record.build import SOURCE, Build
 from tests.waiting import until
 
+NAMES_STATIC = b".symtab" in Path("/proc/self/exe").read_bytes()
+"""Whether Python's executable names its static functions: distributions strip theirs."""
+
 CODE = 7
 """What the probe exits with when its scenario ran to the end."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
@@ -83,15 +84,15 @@ def _differing(bars: Mapping[str, Mapping[str, float]], names: Sequence[str]) ->
 def heat(table: Summary) -> Chart:
     """Show the work of each rank in each slice of the time line."""
     front, *parts = map(table.columns.index, ("at_ns", *_PARTS))
-    rows = {
-        key: [_states(*(row[part] / 100 for part in parts)) for row in some]
-        for key, some in by_front(table, "at_ns").items()
-    }
+    of_keys: dict[Row, tuple[Sequence[float], ...]] = {}
+    for key, some in itertools.groupby(table, key=lambda row: tuple(row[:front])):
+        states = (_states(*(row[part] / 100 for part in parts)) for row in some)
+        of_keys[key] = tuple(array("d", shares) for shares in zip(*states, strict=True))  # of objects: ten times more
     what = table.columns[0]
-    hosts = by_key((table.hosts.get(key[0], "?"), key) for key in rows)  # puts ranks of a host together
+    hosts = by_key((table.hosts.get(key[0], "?"), key) for key in of_keys)  # puts ranks of a host together
     keys = [key for some in hosts.values() for key in some]
     names = tuple(f"{what} {' '.join('-' if value is None else str(value) for value in key)}" for key in keys)
-    shares = tuple(tuple(zip(*rows[key], strict=True)) for key in keys)
+    shares = tuple(of_keys[key] for key in keys)
     groups = tuple(host for host, some in hosts.items() for _ in some) if table.hosts else ()
     start, width = next((row[front : front + 2] for row in table.first(1)), (0, 1))
     return _without_start_up(Timeline("What ranks do over time", names, start, width, shares, groups))

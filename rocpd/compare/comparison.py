@@ -13,6 +13,8 @@ from itertools import accumulate
 from statistics import fmean, median
 from typing import NamedTuple, TypeVar
 
+import numpy as np
+
 from rocpd.base import UsageError, amount, frozen, percent_text
 from rocpd.compare.attribution import (
     Attribution,
@@ -25,7 +27,7 @@ from rocpd.compare.attribution import (
     side_of,
 )
 from rocpd.compare.calls import LEAST_TIME, CallDifference, compare_calls, is_other_number, numbers_said
-from rocpd.compare.decision import ChangeVerdict, Decision, decide, holm, mann_whitney
+from rocpd.compare.decision import ChangeVerdict, Decision, decide, holm, lasting_change, mann_whitney
 from rocpd.compare.options import MEMORY, STEP, DiffMetric, DiffOptions
 from rocpd.compare.problems import new_and_gone
 from rocpd.compare.run_profile import (
@@ -365,6 +367,8 @@ def _findings(comparison: Comparison, base: Runs, new: Runs) -> Iterator[Finding
             text, is_all = steps
             grown = _grown(comparison) if is_all else ""
             yield Finding(f"{text}{grown}", "diff.steps", Verdict.NOTE, Confidence.CERTAIN)
+        elif comparison.metric.name == STEP and (text := changed_since(base, new)):
+            yield Finding(text, "diff.steps", Verdict.NOTE, Confidence.CERTAIN)
     if any(run.facts.left_out for run in (*base, *new)):
         is_lost = comparison.metric.kind == STEP and not any(STRAGGLER in run.problems for run in (*base, *new))
         lost = "; stragglers are not looked for" if is_lost else ""
@@ -715,6 +719,25 @@ def outlying_steps(base: Runs, new: Runs) -> tuple[str, bool] | None:
         f"{taken}, the median is {readable(usual, 'ns')}"
     )
     return text, share >= _EXPLAINED
+
+
+def changed_since(base: Runs, new: Runs) -> str:
+    """Return since which step a run is slower, or faster, than before; empty where a run of the other side is, too."""
+    since: list[dict[int, str]] = []
+    for side, of_base in ((base, " of the base"), (new, "")):
+        since.append({})
+        for run in (run for run in side if run.unit == STEPS and len(run.samples[STEP]) == run.units):
+            times = run.samples[STEP]
+            if at := lasting_change(np.log(np.maximum(times, 1))):
+                before, after = median(times[:at]), median(times[at:])
+                where = of_base if len(side) == 1 else f" of {run.name}"
+                taken = f"takes {readable(after, 'ns')}, before {readable(before, 'ns')}"
+                since[-1][run.numbers[at]] = (
+                    f"from step {run.numbers[at]}{where} on a step {taken}: {(after / before - 1) * 100:+.1f} % since then"
+                )
+    first, second = since
+    changes = [text for one, other in ((first, second), (second, first)) for at, text in one.items() if at not in other]
+    return "; ".join(changes[:_MOST_SAID])
 
 
 def _taken(steps: Sequence[tuple[int, float]]) -> str:

@@ -37,6 +37,8 @@ _LOSSES: Floats = np.array(
 _NO_DEVIATION = 1e-12  # of logarithms: used in place of 0
 _MOST = 200  # degrees of freedom; more make no difference
 _NEGLIGIBLE = 1e-3  # share of the largest weight
+_LEAST_APART, _LEAST_CHANGE = 3, math.log(1.05)  # values before and after a lasting change; its least size
+_SUDDEN = 6 * 1.4826  # median changes from a value to the next
 _OUTSIDE, _FEW = 3 * 1.4826, 0.25  # median deviations; share of values that may lie farther out
 
 
@@ -102,7 +104,27 @@ def of_level(values: Floats, share: float = 1.0) -> Doubt:
         values: logarithms, in order of time.
         share: weight of the level in the estimate.
     """
+    if at := lasting_change(values):  # a level that changes once is no wandering level: each part knows its own
+        values = values[at:] if 2 * at < len(values) else values[:at]
     return of_contrast(np.zeros(len(values), bool), values, np.arange(len(values)), share)
+
+
+def lasting_change(values: Floats) -> int:
+    """Return the place from which on all values lie above, or below, all values before it; 0: there is none.
+
+    The change is sudden, for slow ones happen by chance: far larger than that from other values to the next.
+
+    Args:
+        values: logarithms, in order of time.
+    """
+    if len(values) < 2 * _LEAST_APART:
+        return 0
+    changes = np.diff(values)
+    at = int(np.abs(changes).argmax()) + 1
+    before, after = (values[:at], values[at:]) if changes[at - 1] > 0 else (values[at:], values[:at])
+    is_far = abs(changes[at - 1]) > max(_SUDDEN * float(np.median(np.abs(changes))), _LEAST_CHANGE)
+    are_apart = min(at, len(values) - at) >= _LEAST_APART and float(before.max()) < float(after.min())
+    return at if is_far and are_apart else 0
 
 
 def of_contrast(is_other: Flags, values: Floats, places: Ints, share: float = 1.0) -> Doubt:

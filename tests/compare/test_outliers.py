@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from rocpd.compare.comparison import compare, outlying_steps
+from rocpd.compare.comparison import changed_since, compare, outlying_steps
+from rocpd.compare.decision import decide
 from rocpd.compare.options import DiffOptions
 from rocpd.compare.run_profile import STEPS, WINDOW, RunFacts, RunProfile
 from rocpd.simulator import JobOptions, plan, simulate
@@ -99,3 +100,26 @@ def test_planted_steps_are_named_with_the_part_that_grew(plant: str, tmp_path: P
     }[plant]
     assert text.startswith(slow)
     assert f"; mostly {part}, " in text
+
+
+def since(base: RunProfile, new: RunProfile) -> str:
+    return changed_since([base], [new])
+
+
+def test_steps_that_are_longer_from_one_on_are_said_as_such() -> None:
+    slower = run(with_steps(*range(3, 8), longer=1.5))
+    said_of_it = "a step takes 1.50 ms, before 1.00 ms: +50.0 % since then"
+    assert since(run(USUAL), slower) == f"from step 3 on {said_of_it}"
+    assert since(slower, run(USUAL)) == f"from step 3 of the base on {said_of_it}"
+    assert since(slower, slower) == ""
+    assert since(run(USUAL), run(with_steps(5, 6))) == ""  # for a while
+    assert since(run(USUAL), run([1000.0 + 50 * number for number in range(8)])) == ""  # grows
+
+
+def test_a_change_in_the_middle_does_not_widen_the_interval() -> None:
+    options = DiffOptions()
+    change = decide([USUAL], [with_steps(*range(3, 8), longer=1.5)], options)
+    assert change.verdict == "slower"
+    assert change.ratio
+    assert change.ratio.low
+    assert change.ratio.low > 1.25

@@ -732,9 +732,8 @@ def changed_since(base: Runs, new: Runs) -> str:
                 before, after = median(times[:at]), median(times[at:])
                 where = of_base if len(side) == 1 else f" of {run.name}"
                 taken = f"takes {readable(after, 'ns')}, before {readable(before, 'ns')}"
-                since[-1][run.numbers[at]] = (
-                    f"from step {run.numbers[at]}{where} on a step {taken}: {(after / before - 1) * 100:+.1f} % since then"
-                )
+                change = f"{(after / before - 1) * 100:+.1f} % since then"
+                since[-1][run.numbers[at]] = f"from step {run.numbers[at]}{where} on a step {taken}: {change}"
     first, second = since
     changes = [text for one, other in ((first, second), (second, first)) for at, text in one.items() if at not in other]
     return "; ".join(changes[:_MOST_SAID])

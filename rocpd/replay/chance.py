@@ -2,8 +2,9 @@
 
 Neighbouring steps are alike, for temperature and power change slowly. So steps are no independent trials. The error of
 a mean follows from how alike neighbours are, in all series together (an autoregressive process of order 1, its estimate
-corrected for short series: Marriott and Pope, Biometrika 41, 1954), or from how far the means of the others lie apart,
-whichever is larger. Single outliers count no more than the largest usual value.
+corrected for short series: Marriott and Pope, Biometrika 41, 1954; of few series, several by their likelihood), or from
+how far the means of the others lie apart, whichever is larger. What all series have in a step says nothing of any of
+them. Single outliers count no more than the largest usual value.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ _DRAWN = 400  # resamplings of steps
 _FEWEST = 2  # steps that have an error
 _BOUND = 0.975  # probability that an estimate lies below its upper bound, and also that it lies above the lower one
 _FEW = 3  # series: too few for their means to show how far apart they lie
+_RHOS: Floats = np.arange(10) / 10  # possible correlations of neighbours in few series; negative ones count as none
+_LEAST = 1e-12  # share of the squares of a series that is left at least
 
 
 def chance_of(series: Floats, column: int) -> float:
@@ -49,25 +52,47 @@ def chance_of(series: Floats, column: int) -> float:
     steps, count = series.shape
     if steps < LEAST_TO_TELL or count < 2:
         return 1.0
-    values = tamed(series)
+    values = tamed(series - np.median(series, axis=1)[:, None])  # of a step that is long in all of them
     means = values.mean(0)
     rest = values - means
-    variance, alike = float((rest**2).sum()), 0.0
-    if variance:
-        alike = float((rest[1:] * rest[:-1]).sum()) / variance
-        alike = min(_MOST_ALIKE, max(0.0, (alike * steps + 1) / (steps - 3)))
-    lags = np.arange(1, steps)
-    share = float(1 + 2 * ((1 - lags / steps) * alike**lags).sum()) / steps  # of the variance, kept by the mean
-    within = variance / (count * steps) / max(1 - share, 0.02) * share
-    others = np.delete(means, column)
-    between = 0.0 if count <= _FEW else (_NORMAL * float(np.median(np.abs(means - np.median(means))))) ** 2
-    error = np.sqrt(max(within, between) * (1 + 1 / (count - 1)))
-    more = float(means[column] - np.median(others))
-    freedom = (1 / share - 1) * (1 if count <= _FEW else count)
-    freedom = min(_MOST_FREEDOM, max(2, int(freedom) if count <= _FEW else max(count - 1, int(freedom))))
-    if not error:
+    variance = float((rest**2).sum())
+    more = float(means[column] - np.median(np.delete(means, column)))
+    if not variance:
         return 0.0 if more > 0 else 1.0
-    return float(min(1.0, count * survival(more / error, freedom)))
+    rhos, weights = _alike(rest)
+    lags = np.arange(1, steps)
+    shares = (1 + 2 * ((1 - lags / steps) * rhos[:, None] ** lags).sum(1)) / steps  # of the variance, kept by the mean
+    within = variance / ((count - 1) * steps) / np.maximum(1 - shares, 0.02) * shares
+    is_few = count <= _FEW
+    between = 0.0 if is_few else (_NORMAL * float(np.median(np.abs(means - np.median(means))))) ** 2
+    errors = np.sqrt(np.maximum(within, between) * (1 + 1 / (count - 1)))
+    freedom = (count - 1) * (steps - 1) if is_few else np.maximum(count - 1, (1 / shares - 1) * count)
+    freedoms = np.broadcast_to(np.clip(freedom, 2, _MOST_FREEDOM).astype(int), len(rhos))
+    parts = zip(weights.tolist(), errors.tolist(), freedoms.tolist(), strict=True)
+    chance = sum(weight * survival(more / error, freedom) for weight, error, freedom in parts)
+    return float(min(1.0, count * chance))
+
+
+def _alike(rest: Floats) -> tuple[Floats, Floats]:
+    """Return how alike neighbours may be, and the weight of each possibility.
+
+    Few series hardly know it. So all possibilities have a weight then, by how well they explain the series, whose means
+    and deviation are integrated out; see `rocpd.compare.decision` for the method.
+
+    Args:
+        rest: series without their means.
+    """
+    steps, count = rest.shape
+    squares, products = float((rest**2).sum()), float((rest[1:] * rest[:-1]).sum())
+    if count > _FEW:
+        alike = min(_MOST_ALIKE, max(0.0, (products / squares * steps + 1) / (steps - 3)))
+        return np.array([alike]), np.ones(1)
+    ends, both = float((rest[[0, -1]] ** 2).sum()), float(((rest[0] + rest[-1]) ** 2).sum())
+    of_mean = (steps - 2) * (1 - _RHOS) ** 2 + 2 * (1 - _RHOS)
+    left = squares + (squares - ends) * _RHOS**2 - 2 * products * _RHOS - both * (_RHOS * (1 - _RHOS)) ** 2 / of_mean
+    likelihoods = np.log1p(-(_RHOS**2)) - np.log(of_mean) - (steps - 1) * np.log(np.maximum(left, _LEAST * squares))
+    weights = np.exp((likelihoods - likelihoods.max()) * (count - 1) / 2)
+    return _RHOS, weights / weights.sum()
 
 
 def chance_among(series: Floats, column: int, hosts: Sequence[str], late: Collection[str] = ()) -> float:

@@ -608,8 +608,6 @@ class Blaming(StepTimes):
         cause = Cause(kind, ranks, name, 0, takes, self._largest(less, len(self.steps)), 0.0)
         if kind is CauseKind.LINK:
             return self._of_link(replace(cause, chance=self._chance_of_link(int(name))), less)
-        if cause.mainly == OF_HOST and not self.job.launching.issuperset(ranks):
-            return replace(cause, chance=1.0)  # its waits for the GPU are not recorded: they look like work
         series = self.by_step_for(PARTS.index(cause.mainly))
         cause = replace(cause, chance=self._chance(cause, series))
         rows = np.concatenate([here.start + np.flatnonzero(self.counts[here]) for _, here in self.of_ranks(ranks)])

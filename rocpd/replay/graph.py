@@ -32,7 +32,7 @@ from rocpd.facts.operations import OperationNames, Ops, kinds_of, read_ops
 from rocpd.facts.rank import RankReading
 from rocpd.facts.regions import HostCall
 from rocpd.facts.timeline import COMMUNICATION, COMPUTE, outermost
-from rocpd.replay.marked import BEGINS, ENDS, StepEdge, StepMarks
+from rocpd.replay.marked import BEGINS, ENDS, Calls, StepEdge, StepMarks
 from rocpd.replay.points import (
     NO_EDGES,
     Edge,
@@ -195,12 +195,13 @@ class _Drawing:
         self, ops: Ops, kinds: Ints, operations: Sequence[str | None], history: History, steps: StepMarks
     ) -> None:
         regions, self.names = history.regions, history.names.texts
-        self.ops, self.kinds, self.regions, self.calls, self.steps = ops, kinds, regions, history.calls, steps
+        self.ops, self.kinds, self.regions, self.calls = ops, kinds, regions, history.calls
         calls = [text or "" for text in history.names.texts]
         before = [BEFORE + text for text in calls]
         self.texts = shared((*(text or "" for text in operations), *calls, *before, *_AT_STEPS))
         self.named_before, self.before_calls = len(operations), len(calls)
         self.call = launching_regions(regions.stack, regions.start, regions.end, ops.stack)
+        self.steps = steps.with_unmarked(self._calls())
         self.launched = self._launched()
         self.step = self.steps.at(np.append(regions.thread, NULL)[self.call], self.launched)
         self.host = self._host()
@@ -213,6 +214,15 @@ class _Drawing:
         self.waits: set[WaitPlace] = set()
         self.possible: list[PossibleWaits] = []
         self.hidden = [NO_EDGES]
+
+    def _calls(self) -> Calls:
+        """Return the calls of all threads; those do the same that have one name, and launch operations of one name."""
+        regions, launches = self.regions, np.full(len(self.regions.start) + 1, NULL)
+        launches[self.call] = self.ops.name
+        rows = (self.calls >= 0).nonzero()[0]
+        rows = rows[np.argsort(regions.start[rows], kind="stable")]
+        does = numbered(regions.name[rows], launches[rows])
+        return Calls(regions.thread[rows], regions.start[rows], regions.end[rows], does)
 
     def graph(self) -> RankGraph:
         """Return the graph."""

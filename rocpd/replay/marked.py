@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Mapping
+from dataclasses import field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -33,15 +34,36 @@ _Steps = Mapping[int, tuple[StepEdge, StepEdge]]
 """Number of a step -> its begin and end."""
 
 
+class Calls(NamedTuple):
+    """Calls of a rank in order of time.
+
+    Args:
+        thread, start, end: of each [ns].
+        does: a number that calls share which do the same.
+    """
+
+    thread: Ints
+    start: Ints
+    end: Ints
+    does: Ints
+
+    def of(self, thread: int) -> Calls:
+        """Return those of a thread."""
+        here = self.thread == thread
+        return Calls(self.thread[here], self.start[here], self.end[here], self.does[here])
+
+
 @frozen
 class StepMarks:
     """The steps of a rank.
 
     Args:
         of_threads: thread -> the steps that it marks.
+        inferred: thread that marks none, but does what one does that marks them -> the number of its step at any time.
     """
 
     of_threads: Mapping[int, _Steps]
+    inferred: Mapping[int, Course] = field(default_factory=dict)
 
     @classmethod
     def read(cls, whole: RankReading, step: re.Pattern[str]) -> StepMarks:
@@ -73,13 +95,52 @@ class StepMarks:
     def at(self, thread: Ints, time: Ints) -> Ints:
         """Return the number of the step that each time of a thread lies in [ns], `NULL` between steps.
 
-        Of a thread that marks no steps, it is the latest that another one has begun.
+        Of a thread that marks no steps, nor does what one does that marks them, it is the latest that another one has
+        begun.
         """
         step = _course(self.every).at(time)
-        for number, steps in self.of_threads.items() if len(self.of_threads) > 1 else ():
+        several = len(self.of_threads) > 1
+        marked = {number: _course(steps) for number, steps in self.of_threads.items() if several}
+        for number, course in {**marked, **self.inferred}.items():
             here = thread == number
-            step[here] = _course(steps).at(time[here])
+            step[here] = course.at(time[here])
         return step
+
+    def with_unmarked(self, calls: Calls) -> StepMarks:
+        """Return it with the steps of threads that mark none, but call all that the marking thread calls, in turn.
+
+        Such a thread drives another GPU, and may be ahead of the marks or behind.
+
+        Args:
+            calls: the calls of all threads.
+        """
+        if len(self.of_threads) != 1:
+            return self
+        ((marking, steps),) = self.of_threads.items()
+        ordered = sorted(steps.items(), key=lambda item: item[1])
+        begin, end = (np.array([both[side].time for _, both in ordered], np.int64) for side in (0, 1))
+        mine = calls.of(marking)
+        first, last = np.searchsorted(mine.start, begin), int(np.searchsorted(mine.start, end[-1]))
+        whole = mine.does[first[0] : last]
+        others = [each for each in np.unique(calls.thread).tolist() if each != marking and each != NULL]
+        inferred = {}
+        for number in others if len(whole) else ():
+            theirs = calls.of(number)
+            if (shift := _place_of(whole, theirs, int(begin[0]))) is not None:
+                at = first + shift - first[0]
+                since = np.where(at > 0, theirs.end[at - 1], begin)
+                since[0] = max(since[0] if at[0] else begin[0], min(int(theirs.start[at[0]]), int(begin[0])))
+                until = max(int(end[-1]), int(theirs.end[at[0] + len(whole) - 1]))
+                numbers = [*(each for each, _ in ordered), NULL]
+                inferred[number] = Course.of(np.append(since, until), np.array(numbers, np.int64), NULL)
+        return replace(self, inferred=inferred)
+
+
+def _place_of(whole: Ints, calls: Calls, time: int) -> int | None:
+    """Return where some calls are that do all of `whole` in turn, those that begin closest to a time; None: nowhere."""
+    places = (calls.does[: len(calls.does) - len(whole) + 1] == whole[0]).nonzero()[0]
+    near = places[np.argsort(np.abs(calls.start[places] - time), kind="stable")].tolist()
+    return next((at for at in near if np.array_equal(calls.does[at : at + len(whole)], whole)), None)
 
 
 def _course(steps: _Steps) -> Course:

@@ -92,7 +92,7 @@ class _File:
     def _rows_of(self, rank: Rank) -> None:
         """Add what a thread does, and its GPU."""
         for call in rank.calls:
-            if self._is_recorded(call):
+            if self._is_recorded(call, rank):
                 self._call(call, rank)
         for operation in rank.operations:
             event = self._event("KERNEL_DISPATCH", operation.stack)
@@ -142,8 +142,10 @@ class _File:
         offset, drift = self._clock
         return offset + time + int(time * drift)
 
-    def _is_recorded(self, call: Call) -> bool:
+    def _is_recorded(self, call: Call, rank: Rank) -> bool:
         shape = self._job.shape
+        if call.category == "MARKER_CORE_RANGE_API" and rank.thread:
+            return shape.marks
         if call.category == "RCCL_API":
             return shape.rccl == "sizes" or (shape.rccl == "calls" and call.name != "ncclCommInitRank")
         return shape.events or call.name not in ("hipEventRecord", "hipStreamWaitEvent")

@@ -52,6 +52,7 @@ class Shape:
         rccl: how much of RCCL's calls is recorded: `none`, `calls`, or `sizes` with the making of communicators too.
         events: whether waits between streams are recorded.
         gpus: of a process, which has a thread for each: neighbours among the ranks here are one rank of its files.
+        marks: whether each of these threads marks its steps; else the first one alone does.
     """
 
     ranks: int = 8
@@ -70,6 +71,7 @@ class Shape:
     rccl: str = "none"
     events: bool = True
     gpus: int = 1
+    marks: bool = True
     seed: int = 0
 
     @property

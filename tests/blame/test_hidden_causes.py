@@ -90,8 +90,10 @@ _OF_GPUS = (
     ("shape", "plant"),
     paired(_OF_GPUS, [Plant("compute", 20, (5,)), Plant("late", 500, (5,)), Plant("stall", 3000, (5,), (4, 9))]),
 )
-def test_a_process_is_blamed_for_one_of_its_gpus(shape: Shape, plant: Plant, tmp_path: Path) -> None:
-    """A thread drives each GPU and marks its steps, in which it is ahead of other threads at times."""
+@pytest.mark.parametrize("marks", [True, False])
+def test_a_process_is_blamed_for_one_of_its_gpus(*, shape: Shape, plant: Plant, marks: bool, tmp_path: Path) -> None:
+    """A thread drives each GPU and marks its steps, or does not, in which it is ahead of other threads at times."""
+    shape = replace(shape, marks=marks)
     process = plant.ranks[0] // shape.gpus
     with _opened(shape, [plant], tmp_path) as session:
         (finding,) = (each for each in _causes(session) if each.rule == "comm.straggler")
@@ -100,6 +102,7 @@ def test_a_process_is_blamed_for_one_of_its_gpus(shape: Shape, plant: Plant, tmp
     assert finding.rank == process
     assert finding.evidence["steps"] == shape.steps
     assert finding.evidence["cost_ns"] == pytest.approx(cost, rel=ERROR)
+    assert finding.evidence["mainly"] == ("compute" if plant.kind == "compute" else "host")
     assert answer.gains[0] <= cost / answer.step_ns <= answer.gains[1]
 
 

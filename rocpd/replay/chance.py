@@ -36,7 +36,7 @@ _DRAWN = 400  # resamplings of steps
 _FEWEST = 2  # steps that have an error
 _BOUND = 0.975  # probability that an estimate lies below its upper bound, and also that it lies above the lower one
 _FEW = 3  # series: too few for their means to show how far apart they lie
-_RHOS: Floats = np.arange(10) / 10  # possible correlations of neighbours in few series; negative ones count as none
+_RHOS: Floats = np.array([*np.arange(10) / 10, 0.95])  # possible correlations of neighbours in few series
 _LEAST = 1e-12  # share of the squares of a series that is left at least
 
 

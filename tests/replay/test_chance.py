@@ -43,10 +43,10 @@ def test_equal_ranks_are_hardly_ever_blamed(rho: float, steps: int) -> None:
 @pytest.mark.parametrize("ranks", [2, 3])
 @pytest.mark.parametrize("rho", [0.0, 0.5, 0.8])
 def test_few_equal_ranks_are_hardly_ever_blamed(rho: float, ranks: int) -> None:
-    """Nine steps hardly know how alike neighbours are: in 1 of 100 jobs, 5 where they are nearly the same."""
+    """Nine steps hardly know how alike neighbours are: in 1 of 100 jobs, 2 where they are nearly the same."""
     random, jobs = np.random.default_rng(round(rho * 100) + ranks), sized(200, 2000)
     blamed = sum(is_likely(centred(series(random, rho, 9, ranks)))[1] for _ in range(jobs))
-    most = 0.05 if rho > 0.5 else 0.01
+    most = 0.02 if rho > 0.5 else 0.01
     assert blamed <= most * jobs + 2 * np.sqrt(most * jobs), (blamed, jobs)
 
 

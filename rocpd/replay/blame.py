@@ -324,7 +324,8 @@ class Blaming(StepTimes):
         known = self._known.excess
         if what not in known:
             some = partial(self._compares, what)
-            known[what] = self.by_step(lambda rows: self.beyond.longer(rows) - self.removed[rows], some)
+            longer, gone = (self.by_step(each, some) for each in (self.beyond.longer, self.removed.__getitem__))
+            known[what] = trend.left(longer, gone)
         return known[what]
 
     def _compares(self, what: int, rows: slice) -> Flags:
@@ -507,10 +508,8 @@ class Blaming(StepTimes):
         """Hosts all of whose ranks usually take longer than the ranks of other hosts."""
         every = self._of_several(self._of_host[0], self.counts)
         more = {name: every[columns] for name, columns in self._several.items()}
-        least = _LEAST / 2 * self.step_ns
-        return frozenset(
-            name for name, each in more.items() if each.min() >= max(_ALL_OF * float(np.median(each)), least)
-        )
+        least = {name: max(_ALL_OF * float(np.median(each)), _LEAST / 2 * self.step_ns) for name, each in more.items()}
+        return frozenset(name for name, each in more.items() if each.min() >= least[name])
 
     @functools.cached_property
     def _several(self) -> dict[str, list[int]]:
@@ -608,6 +607,8 @@ class Blaming(StepTimes):
         cause = Cause(kind, ranks, name, 0, takes, self._largest(less, len(self.steps)), 0.0)
         if kind is CauseKind.LINK:
             return self._of_link(replace(cause, chance=self._chance_of_link(int(name))), less)
+        if not self.job.launching.issuperset(ranks) and (cause := cause.by_gpu).mainly == OF_HOST:
+            return replace(cause, chance=1.0)
         series = self.by_step_for(PARTS.index(cause.mainly))
         cause = replace(cause, chance=self._chance(cause, series))
         rows = np.concatenate([here.start + np.flatnonzero(self.counts[here]) for _, here in self.of_ranks(ranks)])

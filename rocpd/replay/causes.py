@@ -15,6 +15,7 @@ from rocpd.replay.job import MATCHED_AT_LEAST
 STALLS = 0.5  # share of a cause's excess: with more of it in stalls, these steps are the ones to look at
 _PERHAPS = 0.1  # chance above which a cause is not said to last
 _CLEARLY = 1.1  # times as long
+_WAITS = 2.5  # times its computing that a host takes longer by no more than waiting, within ranges and between them
 _HIDDEN = 0.5  # share of its cost that a cause costs alone
 _ALIKE = 0.7  # share of one rank's excess that another rank with the same cause has at least
 
@@ -125,6 +126,15 @@ class Cause:
         """Whether it is clear, or perhaps so; a link has to be clear, for few links compare."""
         is_perhaps = self.kind is not CauseKind.LINK and self.chance is not None and self.chance <= _PERHAPS
         return self.is_clear or is_perhaps
+
+    @property
+    def by_gpu(self) -> Cause:
+        """It by what its GPU takes longer, as calls of its host are not recorded: waits for the GPU look like work.
+
+        Where its host takes far longer still, it stays as it is.
+        """
+        is_waiting = self.takes[OF_HOST] <= _WAITS * self.takes[OF_COMPUTE]
+        return replace(self, takes={**self.takes, OF_HOST: 0}) if is_waiting else self
 
     @property
     def mainly(self) -> str:

@@ -15,6 +15,7 @@ NORMAL = 1.4826
 """The factor from a median distance to a standard deviation."""
 
 _FAR = 4.0  # deviations from other steps
+_FEW = 3  # steps: of so many, the usual deviation is known to half of it
 _SUDDEN = 3.0  # deviations of the changes from step to step: slow growth and decline happen by chance
 _STALL, _ONSET = 0.02, 0.03  # share of a step, at least, of a stall or drift, and of the excess from an onset on
 _LEAST_APART = 3  # steps before and after an onset
@@ -39,6 +40,19 @@ def alone(more: Floats, slower: Floats) -> Floats:
     return beyond
 
 
+def left(longer: Floats, gone: Floats) -> Floats:
+    """Return the excess of each rank that is left once some is gone: then a rank takes as long as the others, not less.
+
+    Args:
+        longer: excess of each over the usual time of others.
+        gone: the part of it that is gone; 0: nothing of the rank.
+    """
+    is_whole = ~gone.any(0)
+    if is_whole.any():
+        gone = np.minimum(gone, np.maximum(longer - np.median(longer[:, is_whole], axis=1)[:, None], 0))
+    return longer - gone
+
+
 def stalls(more: Floats, step_ns: float, *, is_one_kind: bool) -> Flags:
     """Return the steps in which ranks, or links, take far longer than in others.
 
@@ -50,7 +64,7 @@ def stalls(more: Floats, step_ns: float, *, is_one_kind: bool) -> Flags:
     if not more.size:
         return np.zeros(more.shape, bool)
     apart = np.abs(more - np.median(more, axis=0))
-    far = _FAR * NORMAL * (np.median(apart) if is_one_kind else np.median(apart, axis=0))
+    far = _FAR * (1 + _FEW / len(more)) * NORMAL * (np.median(apart) if is_one_kind else np.median(apart, axis=0))
     are_far: Flags = more > np.maximum(far, _STALL * step_ns)
     return are_far
 

@@ -97,3 +97,20 @@ def test_what_goes_up_and_down_slowly_has_no_onset() -> None:
         slow += trend.onset(times, [2], 1e6) == 4
     assert named <= 3
     assert slow >= 30
+
+
+def test_a_rank_is_as_the_others_without_what_it_takes_longer() -> None:
+    """What all take longer is left of it: else the others would seem to take longer."""
+    longer = np.array([[26.0, 25.0, 90.0], [26.0, 25.0, 95.0]])
+    assert trend.left(longer, np.array([[0.0, 0.0, 90.0], [0.0, 0.0, 95.0]])).tolist() == [[26, 25, 25.5]] * 2
+    assert trend.left(longer, longer).tolist() == [[0, 0, 0]] * 2
+
+
+def test_few_steps_show_no_stall_that_is_as_long_as_some_are_by_chance() -> None:
+    random, jobs = np.random.default_rng(3), 300
+    named = 0
+    for _ in range(jobs):
+        times = series(random, 0.3, 5) / 1e6
+        alone = trend.alone(times - np.median(times, axis=0), np.ones(RANKS))
+        named += bool((alone[trend.stalls(alone, 1.0, is_one_kind=True)] >= 0.05).any())
+    assert named <= 0.02 * jobs + 2 * np.sqrt(0.02 * jobs)

@@ -279,3 +279,16 @@ def test_real_kernels_of_two_processes_on_one_clock() -> None:
         assert second.certain_ns is not None
         assert abs(second.offset_ns) <= min(second.certain_ns, 30_000)
         assert second.certain_ns < 150_000
+
+
+@pytest.mark.parametrize(
+    ("times", "at"),
+    [
+        ([10, 20, 9_000, 9_010, 11_020], 11_020),  # a host stalls before
+        ([10, 20, 11_000], 11_000),  # the clock is set while it stalls
+        ([10, 1_500, 1_510, 3_000], 1_500),  # no gap is long enough
+    ],
+)
+def test_a_jump_lies_in_the_gap_that_is_as_long(times: list[int], at: int) -> None:
+    jump = ClockJump(2_000, 0, (0, times[-1] + 10)).at_gap(np.array(times))
+    assert (jump.at_ns, jump.jump_ns) == (at, min(2_000, int(np.diff(times).max())))

@@ -35,6 +35,7 @@ _FEWER_BLOCKS = 16  # where many pairs of clocks tighten each other's bounds
 _MANY_PAIRS = 300
 _STEPS = 36  # of a search for a slope: to a ns in a day
 _WINDOWS = 16  # of collectives: the drift is fitted to their medians
+_NEARLY = 0.95  # share of a jump that the gap where it lies has at least, as its size is not known better
 _LEAST = 3  # collectives of a window
 _MOST_OUTLIERS = 0.01  # of the collectives of two clocks: they may have been matched wrongly
 _FAR = 10.0  # median distances from a line: a point farther away does not belong to it
@@ -71,16 +72,19 @@ class ClockJump:
     within: tuple[int, int]
 
     def at_gap(self, times: Ints) -> ClockJump:
-        """Return the jump moved to the end of the longest gap, as no event starts or ends at skipped times.
+        """Return the jump moved to the end of a gap, as no event starts or ends at skipped times.
 
-        The jump is at most as long as that gap.
+        Of gaps that are long enough it is the shortest: usual gaps are short, and a longer one may be a host that
+        stalls. If none is, the jump is as long as the longest gap.
 
         Args:
             times: starts and ends of events within it [ns of the clock].
         """
         ordered = np.unique(np.concatenate([times, self.within]))
         gaps = np.diff(ordered)
-        return replace(self, at_ns=int(ordered[1 + gaps.argmax()]), jump_ns=min(self.jump_ns, int(gaps.max())))
+        least = min(int(gaps.max()), self.jump_ns * _NEARLY) if self.jump_ns > 0 else int(gaps.max())
+        at = int(np.where(gaps >= least, gaps, gaps.max() + 1).argmin())
+        return replace(self, at_ns=int(ordered[1 + at]), jump_ns=min(self.jump_ns, int(gaps[at])))
 
 
 @frozen

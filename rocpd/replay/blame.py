@@ -335,7 +335,9 @@ class Blaming(StepTimes):
 
     def _alone(self) -> Floats:
         """Return how much longer each rank (column) takes in a step (row) than in others, and than other ranks [ns]."""
-        more = self.by_step(self.beyond.passing_alone, lambda rows: self.beyond.passing_of(rows) != 0)
+        seen = [*self.job.launching]  # other hosts seem to work while they wait
+        works = (self.what != 1) | np.isin(self.job.rank, seen)
+        more = self.by_step(self.beyond.passing_alone, lambda rows: works[rows] & (self.beyond.passing_of(rows) != 0))
         _, known, longer = self._computing
         return trend.alone(more, 1 + longer / np.maximum(known - longer, 1))
 
@@ -691,8 +693,7 @@ class Blaming(StepTimes):
     def _largest(self, less: Ints, steps: int) -> tuple[str, int]:
         """Return the name with the largest part of the excess `less`, and that part per step [ns]."""
         names = self.job.points.name
-        rows = less.nonzero()[0]
-        rows = rows[names[rows] >= 0]
+        rows = ((less != 0) & (names >= 0)).nonzero()[0]
         sums = np.bincount(names[rows], less[rows])
         return (self.job.names[int(sums.argmax())], round(float(sums.max()) / steps)) if len(sums) else ("", 0)
 

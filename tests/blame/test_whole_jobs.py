@@ -341,6 +341,28 @@ def test_no_work_of_many_hosts_makes_a_step_slow_where_their_calls_are_not_recor
     assert all(each.text.endswith("times the median of 10 steps") for each in slow)
 
 
+def test_no_neighbour_stalls_that_waits_unseen_for_a_rank_that_does(tmp_path: Path) -> None:
+    """The host of rank 1 seems to work while it waits for rank 0: the two are no host that stalls."""
+    every: dict[str, Any] = {"ranks": 4, "nodes": 2, "tp": 2, "steps": 12, "seed": 122206, "faults": True}
+    with rocpd.connect(simulate(JobOptions(tmp_path, **every, plant="intermittent=90,no-hip-trace"))) as session:
+        findings = session.summary("overview").findings
+    assert [each.rank for each in findings if each.rule == "comm.straggler"] == [0]
+    slow = [each.text for each in findings if each.rule == "step.outlier"]
+    assert all("rank 0: compute" in text for text in slow)
+    assert len(slow) == 3
+
+
+def test_a_rank_that_is_hardly_judged_by_its_host_is_judged_by_its_gpu(tmp_path: Path) -> None:
+    """Its host seems to take longer than its kernels do, as it waits for these, and its calls are not recorded."""
+    every: dict[str, Any] = {"ranks": 3, "steps": 9, "seed": 120009, "rccl": "calls", "noise": 2, "noise_memory": 0.3}
+    job, without = (JobOptions(tmp_path, **every, plant=plant) for plant in ("straggler=10,no-hip-trace", "none"))
+    now, then = (step_of(each) for each in (job, without))
+    with rocpd.connect(simulate(job)) as session:
+        (found,) = (each for each in session.summary("overview").findings if each.rule == "comm.straggler")
+    assert found.rank == plan(job).facts[0].rank
+    assert found.evidence["cost_percent"] == pytest.approx(100 * (1 - then / now), rel=0.2)
+
+
 @pytest.mark.parametrize(("rccl", "seed"), [("calls", 9002), ("none", 9001)])
 def test_no_host_is_late_whose_clock_was_set_where_clocks_do_not_compare(rccl: str, seed: int, tmp_path: Path) -> None:
     """The step lasts longer on one host alone, and later ones do not make up for it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -39,3 +40,12 @@ def test_all_ranks_are_one_group(size: int | None, lacks: int) -> None:
     tracemalloc.stop()
     assert ([len(group) for group in groups], lost) == ([RANKS - lacks], {})
     assert most < DENSE / 4
+
+
+@pytest.mark.parametrize(("size", "groups"), [(16, [16]), (18, [16]), (14, [4, 12])])
+def test_ranks_whose_calls_name_no_communicator_are_members_that_a_group_lacks(size: int, groups: list[int]) -> None:
+    """Calls of twelve of sixteen ranks name the communicator, and say of how many ranks it is."""
+    known, others = _channels(16)[:12], _channels(None)[12:16]
+    channels = [*(replace(each, size=size, communicator="c") for each in known), *others]
+    matched, _ = match(channels, dict.fromkeys(range(16), 0))
+    assert sorted(map(len, matched)) == groups

@@ -172,7 +172,30 @@ def match(
         groups += of_name
         matched = sum(len(member.numbers) for group in of_name for member in group)
         lost[ALONE if len(members) == 1 else UNCLEAR] += sum(len(member.numbers) for member in members) - matched
-    return groups, +lost
+    return _with_unknown(groups, clocks), +lost
+
+
+def _with_unknown(groups: Sequence[Group], clocks: Mapping[int, int]) -> list[Group]:
+    """Return groups, of which those that lack members have the one other that may be these.
+
+    The calls of some ranks may not say which communicator it is, as those of another version: among themselves, these
+    ranks look like a group.
+    """
+    lacking = [group for group in groups if len(group) < (group[0].size or 0)]
+    of_unknown = (group for group in groups if group[0].size is None and group[0].communicator is None)
+    unknown = by_key(((group[0].name, len(group[0])), group) for group in of_unknown)
+    alike = ((a, b) for a in lacking for b in unknown.get((a[0].name, len(a[0])), ()))
+    fits = [(a, b) for a, b in alike if _may_be_whole(a, b, clocks)]
+    joined = {id(a): (*a, *b) for a, b in fits if sum(a is one or b is other for one, other in fits) == 1}
+    gone = {id(b) for a, b in fits if id(a) in joined}
+    return [joined.get(id(group), group) for group in groups if id(group) not in gone]
+
+
+def _may_be_whole(group: Group, other: Group, clocks: Mapping[int, int]) -> bool:
+    """Whether another group, of as many kernels, may be members that a group lacks: all run at the same time."""
+    are_others = {member.rank for member in group}.isdisjoint(member.rank for member in other)
+    is_room = len(group) + len(other) <= (group[0].size or 0)
+    return are_others and is_room and run_together((*group, *other), clocks)
 
 
 ALONE = "no other rank runs as many"

@@ -475,7 +475,8 @@ class _Drawing:
     def _woken(self, gap: Ints) -> Ints:
         """Return the point of another thread that each point follows after a pause; -1: it follows its own thread.
 
-        It does so where a thread pauses in most steps, and nearly always goes on right after an action of another one.
+        It does so where a thread pauses in most steps, and nearly always goes on right after an action of another one;
+        pauses that are far longer than most may be stalls of the process.
         """
         host = self.host
         woken = np.full(len(host.time), -1)
@@ -489,7 +490,8 @@ class _Drawing:
         ago = host.time[paused] - host.time[other[paused]]
         soon = (ago <= _WOKEN) | (ago <= gap[paused] // _MUCH_LONGER)
         for _, rows in grouped([host.thread[paused], host.name[paused], (host.is_step == ENDS)[paused]]):
-            if soon[rows].mean() >= _NEARLY and len(rows) * 2 >= len(self.steps.every):
+            usual = gap[paused[rows]] <= 2 * np.median(gap[paused[rows]])
+            if soon[rows[usual]].mean() >= _NEARLY and len(rows) * 2 >= len(self.steps.every):
                 woken[paused[rows[soon[rows]]]] = other[paused[rows[soon[rows]]]]
         return woken
 

@@ -352,6 +352,19 @@ def test_no_neighbour_stalls_that_waits_unseen_for_a_rank_that_does(tmp_path: Pa
     assert len(slow) == 3
 
 
+def test_a_thread_waits_for_another_one_though_the_process_stalls_at_times(tmp_path: Path) -> None:
+    """Two of six steps: in the others, what the host of rank 0 waits for rank 4 is no work of its own."""
+    every: dict[str, Any] = {"ranks": 6, "nodes": 3, "steps": 6, "seed": 124087, "profile": "gemm", "noise": 2}
+    job = JobOptions(tmp_path, **every, rccl="calls", plant="host-stall=3000,slowdown=20")
+    without = JobOptions(tmp_path, **every, rccl="calls", plant="host-stall=3000")
+    now, then = (step_of(each) for each in (job, without))
+    with rocpd.connect(simulate(job)) as session:
+        gain = session.whatif(without=["rank:4"]).together
+        stalls, slow = (each for each in session.summary("overview").findings if each.rule == "comm.straggler")
+    assert (stalls.rank, stalls.evidence["stalls"], slow.rank) == (0, [2, 4], 4)
+    assert gain.gains[0] <= 1 - then / now <= gain.gains[1]
+
+
 def test_a_rank_that_is_hardly_judged_by_its_host_is_judged_by_its_gpu(tmp_path: Path) -> None:
     """Its host seems to take longer than its kernels do, as it waits for these, and its calls are not recorded."""
     every: dict[str, Any] = {"ranks": 3, "steps": 9, "seed": 120009, "rccl": "calls", "noise": 2, "noise_memory": 0.3}

@@ -61,12 +61,16 @@ def _table_text(name: str, version: str) -> str:
 
 
 @functools.lru_cache(16)
-def _view_texts(tables: tuple[tuple[str, tuple[str, ...]], ...], views: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    """Return name and CREATE VIEW of the plain and the readable views, with a mark for the suffix."""
+def _view_texts(tables: tuple[tuple[str, tuple[str, ...]], ...], views: tuple[str, ...]) -> list[tuple[Any, ...]]:
+    """Return name and text, as SQLite stores it, of the plain and the readable views, with a mark for the suffix."""
     part = RankTables(_SUFFIX, dict(tables))
     plain = ((name, f"SELECT * FROM {part.name(name)}") for name, _ in tables)
     readable = ((name, select_text(name, [part])) for name in views)
-    return tuple((name, create_view_text(name, select)) for name, select in (*plain, *readable))
+    with contextlib.closing(apsw.Connection(":memory:")) as scratch:
+        for name, select in (*plain, *readable):
+            with naming_view(name):
+                scratch.execute(create_view_text(name, select))
+        return scratch.execute("SELECT name, sql FROM sqlite_master ORDER BY rowid").fetchall()
 
 
 @functools.lru_cache(64)
@@ -143,11 +147,15 @@ class Writer:
         self.insert("rocpd_metadata", {"tag": tags, "value": values})
 
     def create_views(self) -> None:
-        """Store the plain views (`rocpd_region` …) and the readable ones, as in AMD's files."""
+        """Store the plain views (`rocpd_region` …) and the readable ones, as in AMD's files; the last thing of a file.
+
+        They go straight into SQLite's list, which it would read from the start for each view that it creates.
+        """
         tables = tuple((name, tuple(columns)) for name, columns in self.tables.items())
-        for name, text in _view_texts(tables, views_over(self.tables)):
-            with naming_view(name):
-                self.connection.execute(text.replace(_SUFFIX, self.suffix.replace('"', '""')))
+        texts, suffix = _view_texts(tables, views_over(self.tables)), self.suffix.replace('"', '""')
+        self.connection.pragma("writable_schema", True)
+        listed = ((name, name, text.replace(_SUFFIX, suffix)) for name, text in texts)
+        self.connection.executemany("INSERT INTO sqlite_master VALUES ('view', ?, ?, 0, ?)", listed)
 
 
 @contextlib.contextmanager

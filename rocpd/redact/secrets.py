@@ -113,8 +113,12 @@ def _words() -> list[str]:
 
 def _ends_of_logins(text: str) -> list[int]:
     """Return the places where a login of a data source of Go may end: before the names of its hosts."""
-    hosts = "|".join(map(re.escape, rules().go_hosts))
-    return [match.start() for match in re.finditer(rf"@(?={hosts})", text)]
+    return [match.start() for match in _before_hosts().finditer(text)]
+
+
+@functools.cache
+def _before_hosts() -> re.Pattern[str]:
+    return re.compile(rf"@(?={'|'.join(map(re.escape, rules().go_hosts))})")
 
 
 def _secret_at(text: str, match: re.Match[str], logins: Sequence[int]) -> tuple[int, int] | None:

@@ -16,7 +16,7 @@ import urllib.parse
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
-from functools import partial
+from functools import lru_cache, partial
 from types import MappingProxyType
 from typing import Any, Self
 
@@ -241,6 +241,8 @@ class Redactor:
         for kind, pattern in _PATTERNS:
             if kind not in keep:
                 self._add(pattern, ways.get(kind) or partial(self._new_name, kind))
+        self._replaced = lru_cache(1 << 16)(self._replace)
+        """`_replace`, once for each text: most documents have the same keys, and values that recur."""
 
     def knowing(self, further: Mapping[str, Clue]) -> Self:
         """Return a redactor that replaces further texts everywhere, with the same pseudonyms."""
@@ -269,7 +271,7 @@ class Redactor:
                 return replaced
         return word
 
-    def _replaced(self, text: str) -> str:
+    def _replace(self, text: str) -> str:
         for step in self._steps:
             text = step(text)
         return text

@@ -126,8 +126,9 @@ def many(path: Path) -> Path:
         facts = [("uuid", writer.suffix), ("guid", writer.guid)]
         connection.executemany("INSERT INTO rocpd_metadata (tag, value) VALUES (?, ?)", facts)
         parts.append(RankTables(writer.suffix, tables, None, number, "node0"))
-    for name in (*TABLES[1:], *VIEWS):
-        connection.execute(create_view_text(name, select_text(name, parts)))
+    connection.pragma("writable_schema", True)
+    views = ((name, name, create_view_text(name, select_text(name, parts))) for name in (*TABLES[1:], *VIEWS))
+    connection.executemany("INSERT INTO sqlite_master VALUES ('view', ?, ?, 0, ?)", views)
     connection.execute("COMMIT")
     connection.close()
     return path

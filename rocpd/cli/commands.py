@@ -11,6 +11,7 @@ import glob
 import inspect
 import keyword
 import os
+import sys
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -450,10 +451,7 @@ class Commands(TyperGroup):
 
 def _print_version(context: typer.Context, is_wanted: bool) -> None:
     if is_wanted and not context.resilient_parsing:
-        from rocpd.cli.diagnostics import standard_output
-
-        with standard_output() as out:
-            out.write(f"rocpd {__version__}\n")
+        sys.stdout.write(f"rocpd {__version__}\n")
         raise typer.Exit
 
 

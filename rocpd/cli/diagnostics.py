@@ -398,12 +398,10 @@ def reporting_errors(command: Callable[[], int], verbose: bool, failed: Exit = E
 
 def _exit_code(command: Callable[[], int], verbose: bool, ending: Ending, failed: Exit) -> int:
     try:
-        code = command()
+        code = _finished(command)
         if ending.code:  # a library replaced the error of the signal, and its caller took it for an answer
             raise KeyboardInterrupt
         return code
-    except typer.Exit as end:
-        return end.exit_code
     except ReaderGoneError as gone:
         _leave_stdout()
         return gone.code
@@ -420,6 +418,16 @@ def _exit_code(command: Callable[[], int], verbose: bool, ending: Ending, failed
         except OSError:  # a full disk
             _leave_stdout()
         return failed if code == Exit.FAILED else code
+
+
+def _finished(command: Callable[[], int]) -> int:
+    """Run a command, and write what is left of its output; return the exit code."""
+    try:
+        code = command()
+    except typer.Exit as end:
+        code = end.exit_code
+    with standard_output():
+        return code
 
 
 def _leave_stdout() -> None:

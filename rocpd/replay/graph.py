@@ -32,7 +32,7 @@ from rocpd.facts.operations import OperationNames, Ops, kinds_of, read_ops
 from rocpd.facts.rank import RankReading
 from rocpd.facts.regions import HostCall
 from rocpd.facts.timeline import COMMUNICATION, COMPUTE, outermost
-from rocpd.replay.marked import BEGINS, ENDS, Calls, StepEdge, StepMarks
+from rocpd.replay.marked import BEGINS, ENDS, OrderedCalls, StepEdge, StepMarks
 from rocpd.replay.points import (
     NO_EDGES,
     Edge,
@@ -215,14 +215,14 @@ class _Drawing:
         self.possible: list[PossibleWaits] = []
         self.hidden = [NO_EDGES]
 
-    def _calls(self) -> Calls:
+    def _calls(self) -> OrderedCalls:
         """Return the calls of all threads; those do the same that have one name, and launch operations of one name."""
         regions, launches = self.regions, np.full(len(self.regions.start) + 1, NULL)
         launches[self.call] = self.ops.name
         rows = (self.calls >= 0).nonzero()[0]
         rows = rows[np.argsort(regions.start[rows], kind="stable")]
         does = numbered(regions.name[rows], launches[rows])
-        return Calls(regions.thread[rows], regions.start[rows], regions.end[rows], does)
+        return OrderedCalls(regions.thread[rows], regions.start[rows], regions.end[rows], does)
 
     def graph(self) -> RankGraph:
         """Return the graph."""

@@ -34,7 +34,7 @@ _Steps = Mapping[int, tuple[StepEdge, StepEdge]]
 """Number of a step -> its begin and end."""
 
 
-class Calls(NamedTuple):
+class OrderedCalls(NamedTuple):
     """Calls of a rank in order of time.
 
     Args:
@@ -47,10 +47,10 @@ class Calls(NamedTuple):
     end: Ints
     does: Ints
 
-    def of(self, thread: int) -> Calls:
+    def of(self, thread: int) -> OrderedCalls:
         """Return those of a thread."""
         here = self.thread == thread
-        return Calls(self.thread[here], self.start[here], self.end[here], self.does[here])
+        return OrderedCalls(self.thread[here], self.start[here], self.end[here], self.does[here])
 
 
 @frozen
@@ -106,7 +106,7 @@ class StepMarks:
             step[here] = course.at(time[here])
         return step
 
-    def with_unmarked(self, calls: Calls) -> StepMarks:
+    def with_unmarked(self, calls: OrderedCalls) -> StepMarks:
         """Return it with the steps of threads that mark none, but call all that the marking thread calls, in turn.
 
         Such a thread drives another GPU, and may be ahead of the marks or behind.
@@ -136,7 +136,7 @@ class StepMarks:
         return replace(self, inferred=inferred)
 
 
-def _place_of(whole: Ints, calls: Calls, time: int) -> int | None:
+def _place_of(whole: Ints, calls: OrderedCalls, time: int) -> int | None:
     """Return where some calls are that do all of `whole` in turn, those that begin closest to a time; None: nowhere."""
     places = (calls.does[: len(calls.does) - len(whole) + 1] == whole[0]).nonzero()[0]
     near = places[np.argsort(np.abs(calls.start[places] - time), kind="stable")].tolist()

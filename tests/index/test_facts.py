@@ -280,7 +280,7 @@ DEFINITIONS = {
     "activities 1": "4ace25953416",
     "allocations 2": "b5d5420dc808",
     "begun 2": "859089cabaaf",
-    "blamed 23": "fe4af6c9ac0e",
+    "blamed 24": "fe4af6c9ac0e",
     "budget 4": "7f37ab35c04a",
     "busy 2": "56e1f36f0616",
     "call trees 3": "ebdc6d33ba66",

@@ -334,7 +334,7 @@ class Blamed:
     explained: tuple[Explanation, ...] = ()
 
 
-_BLAMED = Fact("blamed", 23, (Blamed, Blame, Cause, CauseKind, Denied, Explanation))
+_BLAMED = Fact("blamed", 24, (Blamed, Blame, Cause, CauseKind, Denied, Explanation))
 
 
 class KeptBlame:

@@ -16,7 +16,7 @@ NORMAL = 1.4826
 
 _FAR = 4.0  # deviations from other steps
 _FEW = 3  # steps: of so many, the usual deviation is known to half of it
-_SUDDEN = 3.0  # deviations of the changes from step to step: slow growth and decline happen by chance
+_SUDDEN = 4.5  # deviations of the changes from step to step: slow growth and decline happen by chance
 _STALL, _ONSET = 0.02, 0.03  # share of a step, at least, of a stall or drift, and of the excess from an onset on
 _LEAST_APART = 3  # steps before and after an onset
 _HARDLY = 0.25  # share of a rank's excess after an onset that it may have before

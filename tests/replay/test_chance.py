@@ -97,6 +97,8 @@ def test_what_goes_up_and_down_slowly_has_no_onset() -> None:
         slow += trend.onset(times, [2], 1e6) == 4
     assert named <= 3
     assert slow >= 30
+    alike = [series(random, 0.8, 14) for _ in range(40)]
+    assert sum(any(trend.onset(times, [rank], 1e6) is not None for rank in range(RANKS)) for times in alike) <= 4
 
 
 def test_a_rank_is_as_the_others_without_what_it_takes_longer() -> None:

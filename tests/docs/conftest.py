@@ -1,7 +1,9 @@
-"""The documentation site, built once."""
+"""The documentation site, built once for all workers."""
 
 from __future__ import annotations
 
+import fcntl
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +17,14 @@ from docs.site import ROOT
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the built site."""
     pytest.importorskip("material", reason="the site's packages are not installed: make site")
-    folder = tmp_path_factory.mktemp("site")
-    built = subprocess.run([sys.executable, "-m", "docs.site", folder], cwd=ROOT, capture_output=True, check=False)
-    assert built.returncode == 0, built.stderr
+    own = tmp_path_factory.getbasetemp()
+    shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+    folder, built = shared / "site", shared / "site-built"
+    with (shared / "site-lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not built.exists():
+            command = [sys.executable, "-m", "docs.site", folder]
+            done = subprocess.run(command, cwd=ROOT, capture_output=True, check=False)
+            assert done.returncode == 0, done.stderr
+            built.touch()
     return folder

@@ -98,7 +98,7 @@ def browser() -> Iterator[Browser]:
     if path is None:
         pytest.skip("no chromium on this machine")
     with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        started = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
         yield started
         started.close()
 

@@ -23,7 +23,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with (shared / "site-lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not built.exists():
-            command = [sys.executable, "-m", "docs.site", folder]
+            command = [sys.executable, "-m", "docs.site", str(folder)]
             done = subprocess.run(command, cwd=ROOT, capture_output=True, check=False)
             assert done.returncode == 0, done.stderr
             built.touch()

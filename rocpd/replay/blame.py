@@ -324,8 +324,9 @@ class Blaming(StepTimes):
         known = self._known.excess
         if what not in known:
             some = partial(self._compares, what)
-            longer, gone = (self.by_step(each, some) for each in (self.beyond.longer, self.removed.__getitem__))
-            known[what] = trend.left(longer, gone)
+            longer = self.by_step(self.beyond.longer, some)
+            is_as_recorded = not self.removed.any()
+            known[what] = longer if is_as_recorded else trend.left(longer, self.by_step(self.removed.__getitem__, some))
         return known[what]
 
     def _compares(self, what: int, rows: slice) -> Flags:

@@ -336,8 +336,9 @@ class Blaming(StepTimes):
 
     def _alone(self) -> Floats:
         """Return how much longer each rank (column) takes in a step (row) than in others, and than other ranks [ns]."""
-        seen = [*self.job.launching]  # other hosts seem to work while they wait
-        works = (self.what != 1) | np.isin(self.job.rank, seen)
+        works = self.what != 1
+        for rank in self.job.launching:  # other hosts seem to work while they wait
+            works[slice(*self.job.own[rank])] = True
         more = self.by_step(self.beyond.passing_alone, lambda rows: works[rows] & (self.beyond.passing_of(rows) != 0))
         _, known, longer = self._computing
         return trend.alone(more, 1 + longer / np.maximum(known - longer, 1))

@@ -336,8 +336,9 @@ class Blaming(StepTimes):
 
     def _alone(self) -> Floats:
         """Return how much longer each rank (column) takes in a step (row) than in others, and than other ranks [ns]."""
-        works = self.what != 1
-        for rank in self.job.launching:  # other hosts seem to work while they wait
+        # Without its calls, a host that waits for other ranks seems to work.
+        works, seen = self.what != 1, self.job.launching if len(self.ranks) > 1 else self.ranks
+        for rank in seen:
             works[slice(*self.job.own[rank])] = True
         more = self.by_step(self.beyond.passing_alone, lambda rows: works[rows] & (self.beyond.passing_of(rows) != 0))
         _, known, longer = self._computing

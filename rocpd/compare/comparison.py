@@ -723,20 +723,23 @@ def outlying_steps(base: Runs, new: Runs) -> tuple[str, bool] | None:
 
 def changed_since(base: Runs, new: Runs) -> str:
     """Return since which step a run is slower, or faster, than before; empty where a run of the other side is, too."""
-    since: list[dict[int, str]] = []
-    for side, of_base in ((base, " of the base"), (new, "")):
-        since.append({})
-        for run in (run for run in side if run.unit == STEPS and len(run.samples[STEP]) == run.units):
-            times = run.samples[STEP]
-            if at := lasting_change(np.log(np.maximum(times, 1))):
-                before, after = median(times[:at]), median(times[at:])
-                where = of_base if len(side) == 1 else f" of {run.name}"
-                taken = f"takes {readable(after, 'ns')}, before {readable(before, 'ns')}"
-                change = f"{(after / before - 1) * 100:+.1f} % since then"
-                since[-1][run.numbers[at]] = f"from step {run.numbers[at]}{where} on a step {taken}: {change}"
-    first, second = since
+    first, second = _changes_within(base, " of the base"), _changes_within(new, "")
     changes = [text for one, other in ((first, second), (second, first)) for at, text in one.items() if at not in other]
     return "; ".join(changes[:_MOST_SAID])
+
+
+def _changes_within(side: Runs, alone: str) -> dict[int, str]:
+    """Return step -> words for the lasting change that begins at it in a run; `alone` names the only run of a side."""
+    changes = {}
+    for run in (run for run in side if run.unit == STEPS and len(run.samples[STEP]) == run.units):
+        times = run.samples[STEP]
+        if at := lasting_change(np.log(np.maximum(times, 1))):
+            before, after = median(times[:at]), median(times[at:])
+            where = alone if len(side) == 1 else f" of {run.name}"
+            taken = f"takes {readable(after, 'ns')}, before {readable(before, 'ns')}"
+            change = f"{(after / before - 1) * 100:+.1f} % since then"
+            changes[run.numbers[at]] = f"from step {run.numbers[at]}{where} on a step {taken}: {change}"
+    return changes
 
 
 def _taken(steps: Sequence[tuple[int, float]]) -> str:

@@ -112,8 +112,8 @@ class Writer:
             self.tables[base] = tuple(column.name for column in table(base).columns)
             self.connection.execute(create_table_text(base, self.suffix, self.guid, self.version))
         ids, due = columns.get("id"), self._next.get(base, 1)
-        are_due = isinstance(ids, range) and ids.start == due and ids.step == 1
-        if are_due and len(columns) > 1:  # SQLite gives rows these ids itself, without a search for each
+        due_ids = ids if isinstance(ids, range) and ids.start == due and ids.step == 1 else None
+        if due_ids is not None and len(columns) > 1:  # SQLite gives rows these ids itself, without a search for each
             columns = {name: column for name, column in columns.items() if name != "id"}
         self._next[base] = 0
         table_name, names, given = base + self.suffix, tuple(columns), tuple(columns.values())
@@ -126,7 +126,7 @@ class Writer:
         if whole < count:
             text = _insert_text(table_name, names, count - whole)
             self.connection.execute(text, _row_by_row(given, whole, count - whole))
-        self._next[base] = ids.stop if isinstance(ids, range) and are_due else 0
+        self._next[base] = 0 if due_ids is None else due_ids.stop
 
     def loosen(self, base: str) -> None:
         """Replace an empty table by one that allows NULL except in id and guid, as other profilers write it."""

@@ -15,6 +15,7 @@ from rocpd.summary.findings import Confidence, Finding, Verdict
 from tests.blame.cases import CASES, Case, Made, made
 from tests.blame.files import clock
 from tests.blame.generator import Plant, Shape
+from tests.blame.jobs import slow_steps
 from tests.soak import paired, sized
 
 SAMPLE = (
@@ -39,8 +40,7 @@ def answer(job: Made) -> Answer:
     with rocpd.connect(job.files) as session:
         findings = session.summary("overview").findings
     first, *_ = (finding for finding in findings if finding.rule == "comm.straggler")
-    slow = (finding for finding in findings if finding.rule == "step.outlier" and finding.step)
-    steps = {int((finding.step or "").split()[1]): finding.rank for finding in slow}
+    steps = {int(step.split()[1]): finding.rank for step, finding in slow_steps(findings)}
     return Answer(first.verdict, dict(_named(job, findings)), steps)
 
 
@@ -90,11 +90,11 @@ def test_ranks_of_a_host_that_stall_together_are_one_cause(tmp_path: Path) -> No
     assert said.named == pytest.approx({plant.ranks: job.truths[0].cost / shape.steps}, rel=ERROR)
     assert said.steps == dict.fromkeys(plant.steps)
     with rocpd.connect(job.files) as session:
-        texts = [finding.text for finding in session.summary("overview").findings if finding.step]
+        (slow,) = (finding.text for finding in session.summary("overview").findings if finding.step)
         gain = session.whatif(without=["host:node1"]).together.gain
         kept = session.whatif(without=["rank:5"]).together.gain
-    assert all("all of node1: host 2." in text for text in texts)
-    assert len(texts) == len(plant.steps)
+    assert "all of node1: host 2." in slow
+    assert slow.endswith("; 2 more alike, every 5th step: step 3, step 13")
     assert gain == pytest.approx(said.named[plant.ranks] / (job.job.ends[-1] - job.job.ends[0]) * 15, rel=ERROR)
     assert kept < 0.01
 

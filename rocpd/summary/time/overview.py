@@ -26,6 +26,7 @@ from rocpd.federate.federation import Federation
 from rocpd.schema.rules.kernel_categories import is_communication, load
 from rocpd.summary.communication.exposed import split_of
 from rocpd.summary.communication.ranks import how_grown, pause_after
+from rocpd.summary.communication.verdict import ordinal, spacing
 from rocpd.summary.findings import JOB, Confidence, Finding, Verdict
 from rocpd.summary.kernels import totals
 from rocpd.summary.reading import Function, Known, Reading, known_tables, tables_alone, tables_of_some
@@ -35,6 +36,7 @@ from rocpd.summary.time import gpu_time
 from rocpd.table.human import readable
 
 _KERNELS, _STEPS, _LOSSES, _RUNS = 8, 3, 3, 8
+_REGULAR = 3  # slow steps that are equally spaced come again
 _WORTH_SAYING = 10.0  # percent of the time from which on a part has a sentence
 
 TABLES = by_name(
@@ -278,24 +280,34 @@ def _with_split(finding: Finding, tables: Mapping[str, Summary]) -> Finding:
 
 def _slow_steps(tables: Mapping[str, Summary]) -> Iterator[Finding]:
     who = ("grew_rank", "grew_host", "grew_ranks")
-    columns = ("is_warm_up", "step", "over_median", *who, "grew", "grew_by_ns", "grew_in")
-    rows = [row[1:] for row in _whole_steps(tables, *columns) if not row[0]]
+    columns = ("is_warm_up", "at_ns", "over_median", "step", *who, "grew", "grew_in", "grew_by_ns")
+    rows = sorted((row[1:] for row in _whole_steps(tables, *columns) if not row[0]), key=lambda row: row[0])
     lasting = _whole_steps(tables, "is_warm_up", "step", "mean_ns", "period_ns")
     yield from _pauses([row[1:] for row in lasting if not row[0] and row[3]])
     over = [row[1] for row in rows]
     bound = slow_beyond(over)
-    slow = sorted((row for row in rows if row[1] > bound), key=lambda row: -row[1])
     if len(rows) >= LEAST_STEPS and max(over) < SLOW:
         text = f"no slow step: none of {len(rows)} takes {SLOW} times the median"
         yield Finding(text, "step.outlier", Verdict.NONE, Confidence.CERTAIN)
-    for step, times, rank, host, ranks, grew, grew_by, name in slow[:_STEPS]:
-        text = f"{step} is slow: {times:.2f} times the median of {len(rows)} steps"
-        if grew:
-            several = f"all of {host}" if host else f"ranks {ranks}" if ranks else "all ranks alike"
-            where = several if rank is None else f"rank {rank}"
-            text += f", {where}: {how_grown(grew, grew_by, name)}"
-        evidence = {"over_median": times, "steps": len(rows)}
-        yield Finding(text, "step.outlier", Verdict.PROBLEM, Confidence.CERTAIN, rank, step, evidence=evidence)
+    by_cause = by_key((row[3:-1], (row[1], at)) for at, row in enumerate(rows) if row[1] > bound)
+    for alike in sorted(by_cause.values(), key=max, reverse=True)[:_STEPS]:
+        yield _slow_alike(rows, [at for _, at in alike], max(alike)[1])
+
+
+def _slow_alike(steps: Sequence[Row], alike: Sequence[int], slowest: int) -> Finding:
+    """Return the finding of steps that are slow for one cause; `alike`: their places in `steps`, which are in order."""
+    _, times, step, rank, host, ranks, grew, name, grew_by = steps[slowest]
+    text = f"{step} is slow: {times:.2f} times the median of {len(steps)} steps"
+    if grew:
+        several = f"all of {host}" if host else f"ranks {ranks}" if ranks else "all ranks alike"
+        where = several if rank is None else f"rank {rank}"
+        text += f", {where}: {how_grown(grew, grew_by, name)}"
+    if others := [str(steps[at][2]) for at in alike if at != slowest]:
+        every = spacing(alike, _REGULAR)
+        text += f"; {len(others)} more{' alike' * bool(grew)}" + (f", every {ordinal(every)} step" if every else "")
+        text += f": {', '.join(others[:_STEPS])}" + (" …" if len(others) > _STEPS else "")
+    evidence = {"over_median": times, "steps": len(steps), "alike": [str(steps[at][2]) for at in alike]}
+    return Finding(text, "step.outlier", Verdict.PROBLEM, Confidence.CERTAIN, rank, step, evidence=evidence)
 
 
 def _pauses(steps: Sequence[Row]) -> Iterator[Finding]:

@@ -20,7 +20,18 @@ from rocpd.facts.communication.collectives import listed
 from rocpd.facts.timeline import owned
 from rocpd.facts.units import LEAST_STEPS, slow_beyond
 from rocpd.replay import trend
-from rocpd.replay.causes import OF_COMPUTE, OF_HOST, PARTS, STALLS, Blame, Candidate, Cause, CauseKind, together
+from rocpd.replay.causes import (
+    OF_COMPUTE,
+    OF_HOST,
+    PARTS,
+    STALLS,
+    Blame,
+    Candidate,
+    Cause,
+    CauseKind,
+    are_ranks,
+    together,
+)
 from rocpd.replay.chance import LEAST_TO_TELL, LIKELY, MODEL, chance_among, chance_of, uncertainty
 from rocpd.replay.denied import Denied, denied, hides_hosts
 from rocpd.replay.excess import Excess, are_alike
@@ -577,11 +588,10 @@ class Blaming(StepTimes):
 
         Where few links compare, no one can say which of them is usual.
         """
-        members = np.array([len(link.ranks) for link in self.job.links])
-        more = self.by_link(self.beyond.passing_of(self.moved), self.moved) / members
+        beyond, links = self.beyond, self.job.links
+        more = self.by_link(beyond.passing_of(self.moved), self.moved) / [len(link.ranks) for link in links]
         alone = np.zeros(more.shape)
-        for shape in np.unique(self.beyond.shapes):
-            (alike,) = np.nonzero(self.beyond.shapes == shape)
+        for alike in (np.flatnonzero(beyond.shapes == shape) for shape in np.unique(beyond.shapes)):
             if len(alike) >= _FEWEST_LINKS:
                 alone[:, alike] = more[:, alike] - np.maximum(np.median(more[:, alike], axis=1), 0)[:, None]
         return trend.stalls(alone, self.step_ns, is_one_kind=False)
@@ -589,9 +599,11 @@ class Blaming(StepTimes):
     def lasting_of_hosts(self, hosts: Iterable[Cause | Candidate]) -> Ints:
         """Return the usual excess of points that their hosts cause, the same for all points of a place [ns]."""
         less = self.nothing()
-        for _, here in self.of_ranks(rank for host in hosts for rank in host.ranks):
-            longer = self.beyond.in_step(self._of_host[1][self.beyond.unit[here]], here)
-            less[here] = np.where(self.counts[here] & (self.what[here] < 3), longer, 0)
+        for host in hosts:
+            excess = self._of_host[0 if are_ranks(host) else 1]  # of ranks that are no host, what each takes
+            for _, here in self.of_ranks(host.ranks):
+                longer = self.beyond.in_step(excess[self.beyond.unit[here]], here)
+                less[here] = np.where(self.counts[here] & (self.what[here] < 3), longer, 0)
         return less
 
     def _stalling_with(self, cause: Cause | Candidate, here: slice) -> Ints:

@@ -8,6 +8,7 @@ from dataclasses import field, replace
 from typing import NamedTuple
 
 from rocpd.base import frozen
+from rocpd.facts.communication.collectives import listed
 from rocpd.replay.chance import LIKELY
 from rocpd.replay.denied import HIDDEN_HOST, Denied
 from rocpd.replay.job import MATCHED_AT_LEAST
@@ -43,6 +44,11 @@ class Candidate(NamedTuple):
     ranks: tuple[int, ...]
     name: str
     most: int = 0
+
+
+def are_ranks(cause: Cause | Candidate) -> bool:
+    """Whether a cause is a rank, or several that are no host: these have their numbers for a name."""
+    return cause.kind is not CauseKind.LINK and cause.name in ("", listed(cause.ranks))
 
 
 @frozen

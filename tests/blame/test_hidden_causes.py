@@ -169,6 +169,14 @@ def test_a_rank_that_stalls_costs_what_a_replay_without_it_regains(tmp_path: Pat
     )
 
 
+def test_ranks_of_a_slower_half_cost_what_each_of_them_takes(tmp_path: Path) -> None:
+    """They are no host: what the slowest takes beyond the other costs, too."""
+    shape, plants = Shape(ranks=4), [Plant("compute", 8, (1,)), Plant("compute", 12, (2,))]
+    (said,) = (each for each in _said(shape, plants, tmp_path) if each.rule == "comm.straggler")
+    assert said.evidence["together"] == [1, 2]
+    assert said.evidence["cost_ns"] == pytest.approx(_gain(shape, plants, plants), rel=ERROR)
+
+
 _LATE_AND_AT_TIMES = "late-node=600,intermittent=50"
 
 

@@ -20,7 +20,18 @@ from rocpd.facts.communication.matching import Clocks
 from rocpd.facts.communication.members import arrivals
 from rocpd.facts.regions import RankSteps
 from rocpd.facts.short_names import kernel_name
-from rocpd.replay.causes import OF_COMPUTE, OF_COPIES, OF_HOST, OF_LINKS, PARTS, STALLS, Blame, Cause, CauseKind
+from rocpd.replay.causes import (
+    OF_COMPUTE,
+    OF_COPIES,
+    OF_HOST,
+    OF_LINKS,
+    PARTS,
+    STALLS,
+    Blame,
+    Cause,
+    CauseKind,
+    are_ranks,
+)
 from rocpd.replay.chance import CERTAIN, LIKELY
 from rocpd.replay.changes import of_cause
 from rocpd.replay.denied import HIDDEN_HOST
@@ -432,7 +443,7 @@ def _who(cause: Cause, hosts: _Hosts) -> str:
 
 def _are_ranks(cause: Cause) -> bool:
     """Whether a cause is several ranks: neither a host nor a link."""
-    return len(cause.ranks) > 1 and cause.kind is not CauseKind.LINK and cause.name in ("", listed(cause.ranks))
+    return len(cause.ranks) > 1 and are_ranks(cause)
 
 
 def _why(cause: Cause, is_stall: bool, steps: Sequence[int], unit: str) -> str:

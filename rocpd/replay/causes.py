@@ -47,8 +47,8 @@ class Candidate(NamedTuple):
 
 
 def are_ranks(cause: Cause | Candidate) -> bool:
-    """Whether a cause is a rank, or several that are no host: these have their numbers for a name."""
-    return cause.kind is not CauseKind.LINK and cause.name in ("", listed(cause.ranks))
+    """Whether a cause is several ranks, neither a host nor a link: they have their numbers for a name, or none."""
+    return len(cause.ranks) > 1 and cause.kind is not CauseKind.LINK and cause.name in ("", listed(cause.ranks))
 
 
 @frozen

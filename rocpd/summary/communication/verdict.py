@@ -313,7 +313,7 @@ def _once(hiding: Sequence[Cause], hosts: _Hosts) -> str:
         return " once the other causes are gone"
     ranks = [rank for cause in hiding for rank in cause.ranks]
     who = _named(ranks) if len(hiding) > 1 else "".join(_who(cause, hosts) for cause in hiding)
-    are_several = len(hiding) > 1 or any(map(_are_ranks, hiding))
+    are_several = len(hiding) > 1 or any(map(are_ranks, hiding))
     return f" once {who} {'are' if are_several else 'is'} as the others" if hiding else ""
 
 
@@ -327,9 +327,9 @@ def _accused(cause: Cause, hiding: Sequence[Cause], blame: Blame, unit: str, hos
     if since is not None and confidence is Confidence.HINT:
         confidence = Confidence.LIKELY  # a cause that began during the job is compared with the steps before it
     perhaps = "perhaps " if confidence is Confidence.HINT else ""
-    whom, are_ranks = _whom(cause), _are_ranks(cause)
-    names = {CauseKind.HOST: "slower than all others" if are_ranks else "a slow host", CauseKind.LINK: "a slow link"}
-    what = "slow at times" if is_at_times else names.get(cause.kind, "stragglers" if are_ranks else "a straggler")
+    whom, are_several = _whom(cause), are_ranks(cause)
+    names = {CauseKind.HOST: "slower than all others" if are_several else "a slow host", CauseKind.LINK: "a slow link"}
+    what = "slow at times" if is_at_times else names.get(cause.kind, "stragglers" if are_several else "a straggler")
     percent = cause.costs * 100 / blame.step_ns
     step = "a mean step" if unit == "steps" else "a mean piece"
     may_cost = _may_cost(cause, blame)
@@ -337,7 +337,7 @@ def _accused(cause: Cause, hiding: Sequence[Cause], blame: Blame, unit: str, hos
     costs = f"{least}{readable(cause.costs, 'ns')} of {step} ({percent_text(percent)}){_once(hiding, hosts)}"
     also = _also(cause, blame)
     why = ", and ".join([_why(cause, is_stall, blame.steps, unit), *(_takes(cause, what) for what in also)])
-    text = f"{_who(cause, hosts)} cost{'' if are_ranks else 's'} {costs}: {why}"
+    text = f"{_who(cause, hosts)} cost{'' if are_several else 's'} {costs}: {why}"
     if cause.waiting >= 0.01:
         text += f"; {cause.waiting * 100:.0f} % of the waiting"
     text += f"{may_cost}: {perhaps}{what}"
@@ -359,7 +359,7 @@ def _accused(cause: Cause, hiding: Sequence[Cause], blame: Blame, unit: str, hos
         **({"hidden_by": [of_cause(each).what for each in hiding]} if hiding else {}),
         **whom,
     }
-    rank = cause.ranks[0] if cause.kind is CauseKind.RANK and not are_ranks else None
+    rank = cause.ranks[0] if cause.kind is CauseKind.RANK and not are_several else None
     yield Finding(text, RULE, Verdict.PROBLEM, confidence, rank, evidence=evidence)
     noun = "step" if unit == "steps" else "piece"
     lasts = comes_again(cause.stalls, blame.steps[-1], noun) if is_at_times else _lasting(cause, count, unit)
@@ -403,7 +403,7 @@ def _whom(cause: Cause) -> dict[str, object]:
     which: dict[str, object] = {"cause": of_cause(cause).what}
     if cause.kind is CauseKind.LINK:
         return which | {"link": list(cause.ranks)}
-    if _are_ranks(cause):
+    if are_ranks(cause):
         return which | {"together": list(cause.ranks)}
     return which | ({"hostname": cause.name} if cause.kind is CauseKind.HOST else {})
 
@@ -432,18 +432,13 @@ def _confidence(chance: float, is_stall: bool) -> Confidence:
 
 
 def _who(cause: Cause, hosts: _Hosts) -> str:
-    if cause.kind is CauseKind.HOST and not _are_ranks(cause):
+    if cause.kind is CauseKind.HOST and not are_ranks(cause):
         return f"{cause.name} ({_named(cause.ranks)})"
     if cause.kind is CauseKind.LINK:
         names = sorted({hosts.get(rank) or "?" for rank in cause.ranks})
         where = names[0] if len(names) == 1 else f"{len(names)} hosts"
         return f"the link between {_named(cause.ranks)} ({where})"
     return _named(cause.ranks)
-
-
-def _are_ranks(cause: Cause) -> bool:
-    """Whether a cause is several ranks: neither a host nor a link."""
-    return len(cause.ranks) > 1 and are_ranks(cause)
 
 
 def _why(cause: Cause, is_stall: bool, steps: Sequence[int], unit: str) -> str:
@@ -467,7 +462,7 @@ def _takes(cause: Cause, what: str, *, is_stall: bool = False, name: str = "") -
     """Return how much longer a part of the work takes, in words; `name`: what in it takes most of that, if known."""
     long = readable(cause.in_stalls if is_stall else cause.takes[what], "ns")
     computes, its_host, its = (
-        ("compute", "their hosts take", "their") if _are_ranks(cause) else ("computes", "its host takes", "its")
+        ("compute", "their hosts take", "their") if are_ranks(cause) else ("computes", "its host takes", "its")
     )
     texts = {
         OF_COMPUTE: f"{computes} {long if is_stall else percent_text(cause.longer * 100)} longer{_mostly(name)}",

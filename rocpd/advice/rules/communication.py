@@ -46,7 +46,6 @@ EXPOSED = "exposed-communication"
 MORE_WORK_PERCENT = LOWER_PERCENT = 1.0
 """A rank with this many more work-items is late for more work; a rank whose clock is this much lower, for the clock."""
 
-_REGULAR = 3  # steps equally far apart
 
 _LOWER_CLOCK = "Look at power cap and temperature of its GPU: `amd-smi metric --clock --temperature --power`."
 _SLOWER = (
@@ -305,7 +304,7 @@ def _which(steps: Sequence[int]) -> str:
     if not steps:
         return ""
     listing = few_steps(steps)
-    if every := spacing(steps, _REGULAR):
+    if every := spacing(steps):
         return f"; in every {ordinal(every)} step: {listing}"
     return f"; in step{'s'[: len(steps) > 1]} {listing}"
 

@@ -47,6 +47,7 @@ _COMPARED = 0.5  # share of a rank's computing that must compare with that of ot
 _BLOCK = 1 << 21  # collectives times members in memory at once
 _FEW_STEPS = 4
 _REGULAR = 4  # equally spaced stalls: with so many, they come again
+_SPACED = 3  # equally spaced steps: with so many, their distance is said
 _LISTED = 8  # steps
 _MUCH = 0.03  # share of a step, of the cost of all that differs
 _LONG = 0.01  # share of all steps, of the time by which a rank makes some of them longer
@@ -501,14 +502,14 @@ def _in_steps(steps: Sequence[int], noun: str) -> str:
     return f"{noun}{'s'[: len(steps) > 1]} {few_steps(steps)}"
 
 
-def spacing(steps: Sequence[int], fewest: int) -> int:
-    """Return the distance of equally spaced steps; 0: unequal, fewer than `fewest`, or next to each other.
+def spacing(steps: Sequence[int]) -> int:
+    """Return the distance of equally spaced steps; 0: unequal, fewer than three, or next to each other.
 
-    >>> spacing([1, 5, 9], 3), spacing([1, 5, 9], 4), spacing([5, 6, 7], 3)
+    >>> spacing([1, 5, 9]), spacing([1, 5]), spacing([5, 6, 7])
     (4, 0, 0)
     """
     apart = {after - before for before, after in pairwise(steps)}
-    distance = apart.pop() if len(apart) == 1 and len(steps) >= fewest else 0
+    distance = apart.pop() if len(apart) == 1 and len(steps) >= _SPACED else 0
     return distance if distance > 1 else 0
 
 

@@ -36,7 +36,6 @@ from rocpd.summary.time import gpu_time
 from rocpd.table.human import readable
 
 _KERNELS, _STEPS, _LOSSES, _RUNS = 8, 3, 3, 8
-_REGULAR = 3  # slow steps that are equally spaced come again
 _WORTH_SAYING = 10.0  # percent of the time from which on a part has a sentence
 
 TABLES = by_name(
@@ -302,11 +301,12 @@ def _slow_alike(steps: Sequence[Row], alike: Sequence[int], slowest: int) -> Fin
         several = f"all of {host}" if host else f"ranks {ranks}" if ranks else "all ranks alike"
         where = several if rank is None else f"rank {rank}"
         text += f", {where}: {how_grown(grew, grew_by, name)}"
-    if others := [str(steps[at][2]) for at in alike if at != slowest]:
-        every = spacing(alike, _REGULAR)
-        text += f"; {len(others)} more{' alike' * bool(grew)}" + (f", every {ordinal(every)} step" if every else "")
+    names = {at: str(steps[at][2]) for at in alike}
+    if others := [name for at, name in names.items() if at != slowest]:
+        text += f"; {len(others)} more alike" if grew else f"; {len(others)} more"
+        text += f", every {ordinal(every)} step" if (every := spacing(alike)) else ""
         text += f": {', '.join(others[:_STEPS])}" + (" …" if len(others) > _STEPS else "")
-    evidence = {"over_median": times, "steps": len(steps), "alike": [str(steps[at][2]) for at in alike]}
+    evidence = {"over_median": times, "steps": len(steps), "alike": [*names.values()]}
     return Finding(text, "step.outlier", Verdict.PROBLEM, Confidence.CERTAIN, rank, step, evidence=evidence)
 
 
